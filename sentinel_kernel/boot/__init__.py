@@ -1,0 +1,1 @@
+"""Child: the ordered steps from clone to exec."""

@@ -1,0 +1,55 @@
+"""Bounded reads of another process's memory (process_vm_readv(2))."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+
+from sentinel_kernel.linux.libc import LIBC, NUMBERS
+
+_PAGE_BYTES = 4096
+
+
+class _Vector(ctypes.Structure):
+    """``struct iovec``."""
+
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+def read_memory(process: int, address: int, length: int) -> bytes:
+    """Return up to ``length`` bytes at ``address`` of ``process``; fewer, or none, where the memory ends.
+
+    The read stops at the first page that is not mapped. Nothing is raised for bad addresses: what the caller
+    gets is what could be read.
+
+    Raises:
+        OSError: the process is gone (ESRCH) or may not be read (EPERM).
+
+    """
+    if length <= 0 or address <= 0 or address + length >= 1 << 64:
+        return b""
+    buffer = ctypes.create_string_buffer(length)
+    local = _Vector(ctypes.addressof(buffer), length)
+    # One remote vector per page: a partial transfer then ends at the page boundary instead of failing whole.
+    vectors = []
+    position = address
+    while position < address + length:
+        end = min((position // _PAGE_BYTES + 1) * _PAGE_BYTES, address + length)
+        vectors.append(_Vector(position, end - position))
+        position = end
+    remote = (_Vector * len(vectors))(*vectors)
+    count: int = LIBC.syscall(
+        ctypes.c_long(NUMBERS["process_vm_readv"]),
+        ctypes.c_long(process),
+        ctypes.byref(local),
+        ctypes.c_long(1),
+        ctypes.byref(remote),
+        ctypes.c_long(len(vectors)),
+        ctypes.c_long(0),
+    )
+    if count < 0:
+        number = ctypes.get_errno()
+        if number == errno.EFAULT:
+            return b""
+        raise OSError(number, "process_vm_readv")
+    return buffer.raw[:count]

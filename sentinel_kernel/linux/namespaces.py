@@ -1,0 +1,92 @@
+"""clone(2) into new namespaces, identity maps, and the root file system's change."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+
+from sentinel_kernel.abi.mount import MNT_DETACH
+from sentinel_kernel.abi.sched import CloneFlags
+from sentinel_kernel.linux.libc import LIBC, NUMBERS, checked, system_call
+
+
+def clone(flags: CloneFlags) -> tuple[int, int]:
+    """Fork into new namespaces with a pidfd (clone(2), CLONE_PIDFD: Linux 5.2).
+
+    Precondition: this process has one thread; another thread's locks would stay held in the child for ever.
+
+    Returns:
+        (0, -1) in the child; (process id, pidfd) in the parent. The pidfd is close-on-exec.
+
+    Raises:
+        OSError: the clone was refused.
+
+    """
+    pidfd = ctypes.c_int(-1)
+    result: int = LIBC.syscall(
+        ctypes.c_long(NUMBERS["clone"]),
+        ctypes.c_long(int(flags | CloneFlags.PIDFD) | signal.SIGCHLD),
+        ctypes.c_long(0),
+        ctypes.byref(pidfd),
+        ctypes.c_long(0),
+        ctypes.c_long(0),
+    )
+    pid = checked(result, "clone")
+    return (0, -1) if pid == 0 else (pid, pidfd.value)
+
+
+def write_identity_maps(pid: int, uid_map: str, gid_map: str) -> None:
+    """Write setgroups=deny, then the two maps, of the user namespace of ``pid`` (user_namespaces(7)).
+
+    Raises:
+        OSError: a map was refused; ``filename`` names which.
+
+    """
+    directory = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name, text in (("setgroups", "deny"), ("uid_map", uid_map), ("gid_map", gid_map)):
+            file = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=directory)
+            try:
+                os.write(file, text.encode())
+            except OSError as error:
+                raise OSError(error.errno, f"{name}: {os.strerror(error.errno or 0)}") from None
+            finally:
+                os.close(file)
+    finally:
+        os.close(directory)
+
+
+def mapped_user_namespace(uid_map: str, gid_map: str) -> int:
+    """Return a descriptor of a new user namespace that has these maps and no process.
+
+    Used as the map of idmapped mounts (mount_setattr(2)). Needs privilege over the mapped ids.
+    """
+    ready, release = os.pipe2(os.O_CLOEXEC)
+    pid, pidfd = clone(CloneFlags.NEWUSER)
+    if pid == 0:
+        os.close(release)
+        with contextlib.suppress(OSError):
+            os.read(ready, 1)
+        os._exit(0)
+    try:
+        os.close(ready)
+        write_identity_maps(pid, uid_map, gid_map)
+        return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(release)
+        os.waitpid(pid, 0)
+        os.close(pidfd)
+
+
+def pivot_root_here() -> None:
+    """Make the current directory the root and detach the old one (pivot_root(2), NOTES on ``"."``)."""
+    system_call("pivot_root", b".", b".")
+    checked(LIBC.umount2(b".", MNT_DETACH), "umount2 of the old root")
+    os.chdir("/")
+
+
+def join_new_session_keyring() -> None:
+    """Leave the inherited session keyring for a new anonymous one (keyctl(2))."""
+    system_call("keyctl", 1, None, 0, 0, 0)

@@ -1,0 +1,76 @@
+"""What a process may do: capabilities, securebits, dumpable, death signal, descriptors, signals to threads."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import signal
+
+from sentinel_kernel.abi.prctl import (
+    LINUX_CAPABILITY_VERSION_3,
+    PR_CAP_AMBIENT,
+    PR_CAP_AMBIENT_CLEAR_ALL,
+    PR_CAPBSET_DROP,
+    PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    PR_SET_SECUREBITS,
+    SecureBits,
+)
+from sentinel_kernel.linux.libc import LIBC, NUMBERS, checked, system_call
+
+
+def control(option: int, value: int = 0, third: int = 0) -> int:
+    """Call prctl(2) with unused arguments zero."""
+    return checked(LIBC.prctl(option, value, third, 0, 0), f"prctl({option}, {value})")
+
+
+def die_with_parent() -> None:
+    """Ask for SIGKILL when the parent's thread dies; not retroactive, and cleared by setuid (PR_SET_PDEATHSIG)."""
+    control(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def set_dumpable(*, dumpable: bool) -> None:
+    """Set or clear whether others of the same user may trace this process; execve(2) sets it again."""
+    control(PR_SET_DUMPABLE, int(dumpable))
+
+
+def set_no_new_privileges() -> None:
+    """Give up gaining privileges by execve(2), for good."""
+    control(PR_SET_NO_NEW_PRIVS, 1)
+
+
+def set_secure_bits(bits: SecureBits) -> None:
+    """Set the securebits of this thread; needs CAP_SETPCAP."""
+    control(PR_SET_SECUREBITS, int(bits))
+
+
+def empty_bounding_set() -> None:
+    """Drop every capability that the Linux kernel knows from the bounding set; needs CAP_SETPCAP."""
+    for capability in range(64):
+        try:
+            control(PR_CAPBSET_DROP, capability)
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # past the last capability
+                return
+            raise
+
+
+def clear_capabilities() -> None:
+    """Empty the ambient, effective, permitted and inheritable sets (capset(2), version 3)."""
+    control(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    header = (ctypes.c_uint32 * 2)(LINUX_CAPABILITY_VERSION_3, 0)
+    data = (ctypes.c_uint32 * 6)()
+    result: int = LIBC.syscall(ctypes.c_long(NUMBERS["capset"]), ctypes.byref(header), ctypes.byref(data))
+    checked(result, "capset")
+
+
+def close_descriptors(first: int, last: int) -> None:
+    """Close every descriptor from ``first`` to ``last`` (close_range(2), Linux 5.9)."""
+    system_call("close_range", first, last, 0)
+
+
+def signal_thread(process: int, thread: int, number: int) -> None:
+    """Send a signal to one thread (tgkill(2))."""
+    system_call("tgkill", process, thread, number)
+
