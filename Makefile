@@ -1,0 +1,55 @@
+# The stable interface: install, run, demo, test, bench, soak, fuzz.
+# PYTHON selects the interpreter (3.11 or newer, with venv); VENV the folder of the environment.
+
+VENV ?= .venv
+DIR ?= notebooks
+ARGS ?=
+
+# The newest interpreter that can make a virtual environment.
+PYTHON ?= $(shell for name in python3.14 python3.13 python3.12 python3.11 python3 /usr/bin/python3; do \
+	"$$name" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo "$$name"; break; }; done)
+
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# JupyterLab refuses to run as root unless told; the sandbox never keeps root's uid either way.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.PHONY: help install run demo test bench soak fuzz lint clean
+
+help: ## print this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+install: $(STAMP) ## make .venv with everything and put the kernelspec into it
+
+$(STAMP): pyproject.toml $(wildcard kernelspec/*)
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv was found." \
+		"Install one (Debian, Ubuntu: apt-get install python3-venv) or set PYTHON=/path/to/python3." >&2; exit 1; }
+	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,test]'
+	$(BIN)/sentinel-kernel install --sys-prefix
+	touch $@
+
+run: $(STAMP) ## JupyterLab with "Python 3 (Sentinel)" in the launcher (DIR=folder, ARGS=more options)
+	$(BIN)/jupyter lab --ServerApp.root_dir='$(abspath $(DIR))' $(AS_ROOT) $(ARGS)
+
+demo: $(STAMP) ## execute notebooks/tour.ipynb in the terminal and show what it shows
+	$(BIN)/python notebooks/run_tour.py
+
+test: $(STAMP) ## every test (ARGS=pytest options)
+	$(BIN)/python -m pytest $(ARGS)
+
+bench: $(STAMP) ## measure against plain ipykernel and bubblewrap, side by side
+	$(BIN)/python -m pytest -m bench --timeout=0 -s $(ARGS)
+
+soak: $(STAMP) ## long runs: leaks, kills at varied moments
+	$(BIN)/python -m pytest -m soak --timeout=0 $(ARGS)
+
+fuzz: $(STAMP) ## long random runs of parsers, framing and the filter
+	$(BIN)/python -m pytest -m fuzz --timeout=0 $(ARGS)
+
+lint: $(STAMP) ## the style checks alone (part of `make test`)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+clean: ## remove the environment and every cache
+	rm -rf $(VENV) .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist tests/artifacts
