@@ -1,10 +1,9 @@
 """The control socket between host and supervisor: one JSON object a packet, file descriptors beside it.
 
 The socket is AF_UNIX SOCK_SEQPACKET, so the Linux kernel keeps packet boundaries and the descriptors of a
-packet come with that packet (unix(7), SCM_RIGHTS). Both ends are trusted; the checks are there so that a fault
-shows where it is.
+packet come with that packet (unix(7), SCM_RIGHTS). Both ends are trusted; the checks show a fault early.
 
-Host to supervisor: ``{"op": ..., "id": int, ...}``, each answered by ``{"event": "reply", "id": ..., "ok": bool, ...}``.
+Host to supervisor: ``{"op": ..., "id": int, ...}``; each is answered by an event ``reply`` with that ``id``.
 Supervisor to host: ``{"event": ..., ...}`` at any time.
 """
 
@@ -42,6 +41,9 @@ EVENT_WORKER_DIED = "worker_died"
 EVENT_ARTIFACTS = "artifacts"
 EVENT_UNAVAILABLE = "unavailable"
 
+HOST_MAGICS = ("sentinel_help", "sentinel_profile", "sentinel_reset", "sentinel_status")
+"""The magics that the host runs; the worker gets inert ones of the same names."""
+
 _INT_BYTES = array.array("i").itemsize
 
 
@@ -66,8 +68,8 @@ def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """Return the next message and the descriptors that came with it (close-on-exec, owned by the caller).
 
     Returns None once the peer has closed its end and all it said was read. Raises BlockingIOError on a
-    non-blocking socket with nothing to read, and ProtocolError for a packet that is cut or is not one JSON object;
-    its descriptors are closed then.
+    non-blocking socket with nothing to read, and ProtocolError for a packet that is cut or is not one JSON
+    object; its descriptors are closed then.
     """
     room = socket.CMSG_SPACE(MAXIMUM_DESCRIPTORS * _INT_BYTES)
     try:

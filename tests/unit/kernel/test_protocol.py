@@ -60,7 +60,7 @@ def test_the_end_of_the_peer_is_none_and_a_send_to_it_is_an_error(pair: Pair) ->
     assert protocol.receive(pair[1]) == ({"event": "last words"}, [])
     assert protocol.receive(pair[1]) is None
     assert protocol.receive(pair[1]) is None
-    with pytest.raises(OSError, match="pipe|reset"):
+    with pytest.raises(OSError, match=r"pipe|reset"):
         protocol.send(pair[1], {"op": "stop", "id": 1})
 
 
