@@ -1,0 +1,162 @@
+"""Boot steps that take rights away: identity, root change, namespaces, limits, capabilities, Landlock, filter."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import socket
+
+from sentinel_kernel.abi.landlock import AccessFs, Scope
+from sentinel_kernel.abi.prctl import SecureBits
+from sentinel_kernel.linux import landlock, namespaces, network, process, seccomp
+from sentinel_kernel.policy.plan import process_limit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.boot.context import BootContext
+
+# Second fence: writing is refused outside the plan's writable places whatever the mounts say. Reading is left to
+# the mounts alone, because a handled read right costs every open(2) a walk up to the root.
+_FENCED = (
+    AccessFs.WRITE_FILE
+    | AccessFs.REMOVE_DIR
+    | AccessFs.REMOVE_FILE
+    | AccessFs.MAKE_CHAR
+    | AccessFs.MAKE_DIR
+    | AccessFs.MAKE_REG
+    | AccessFs.MAKE_SOCK
+    | AccessFs.MAKE_FIFO
+    | AccessFs.MAKE_BLOCK
+    | AccessFs.MAKE_SYM
+    | AccessFs.REFER
+)
+_SCOPE_ABI = 6
+
+
+def take_identity(context: BootContext) -> None:
+    """Become the one mapped user; the capabilities in the new user namespace stay."""
+    process.set_secure_bits(SecureBits.NO_SETUID_FIXUP)
+    inside = context.plan.identity
+    os.setresgid(inside.inside_gid, inside.inside_gid, inside.inside_gid)
+    os.setresuid(inside.inside_uid, inside.inside_uid, inside.inside_uid)
+    process.set_dumpable(dumpable=True)  # a change of ids clears it, and /proc/self would belong to root
+
+
+def change_root(context: BootContext) -> None:
+    """Make the staged tree the root and let go of the host's."""
+    os.chdir(f"{context.plan.staging}/root")
+    namespaces.pivot_root_here()
+
+
+def verify_root(context: BootContext) -> None:
+    """Prove that the root is the one we made and that the host's is gone, before anything is written to it."""
+    if os.stat("/").st_dev != context.root_device:
+        raise OSError(5, "the root directory is not the one that was staged")
+    if os.path.lexists(context.plan.absent_inside):
+        raise OSError(5, f"the host's {context.plan.absent_inside} is still visible")
+
+
+def forbid_namespaces(context: BootContext) -> None:  # noqa: ARG001 - every step has the same form
+    """Allow no further user namespace inside (namespaces(7), /proc/sys/user), whatever the filter says."""
+    for name in ("max_user_namespaces", "max_mnt_namespaces", "max_net_namespaces"):
+        with open(f"/proc/sys/user/{name}", "w", encoding="ascii") as file:
+            file.write("0")
+
+
+def name_host(context: BootContext) -> None:
+    """Set the host name inside."""
+    socket.sethostname(context.plan.hostname)
+
+
+def open_loopback(context: BootContext) -> None:  # noqa: ARG001
+    """Bring up the private loopback interface: debuggers and child output use it."""
+    network.bring_loopback_up()
+
+
+def start_session(context: BootContext) -> None:
+    """Leave the supervisor's session, keyring, umask, niceness of signals and processors."""
+    os.setsid()
+    os.umask(0o022)
+    namespaces.join_new_session_keyring()
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if context.plan.cpus:
+        os.sched_setaffinity(0, context.plan.cpus)
+
+
+def apply_limits(context: BootContext) -> None:
+    """Set the resource limits (getrlimit(2)); the hard ones can't be raised again without CAP_SYS_RESOURCE."""
+    sizes = context.plan.sizes
+    # Not 0: with 1 a piped core_pattern is not started at all, and that helper would be root's, on the host.
+    limits = [(resource.RLIMIT_CORE, 1)]
+    pids = process_limit(sizes)
+    if pids is not None:
+        limits.append((resource.RLIMIT_NPROC, pids))
+    if sizes.open_files is not None:
+        limits.append((resource.RLIMIT_NOFILE, sizes.open_files))
+    if sizes.file_size_bytes is not None:
+        limits.append((resource.RLIMIT_FSIZE, sizes.file_size_bytes))
+    if sizes.memory_bytes is not None:
+        # RLIMIT_DATA counts private writable memory only; RLIMIT_AS would count numpy's reservations too.
+        limits.append((resource.RLIMIT_DATA, sizes.memory_bytes))
+    for what, value in limits:
+        hard = resource.getrlimit(what)[1]
+        bounded = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(what, (bounded, bounded))
+
+
+def give_up_privileges(context: BootContext) -> None:  # noqa: ARG001
+    """Empty every capability set, lock the securebits, and never gain privileges again."""
+    process.empty_bounding_set()
+    process.set_secure_bits(
+        SecureBits.NOROOT
+        | SecureBits.NOROOT_LOCKED
+        | SecureBits.NO_SETUID_FIXUP
+        | SecureBits.NO_SETUID_FIXUP_LOCKED
+        | SecureBits.KEEP_CAPS_LOCKED
+        | SecureBits.NO_CAP_AMBIENT_RAISE
+        | SecureBits.NO_CAP_AMBIENT_RAISE_LOCKED
+    )
+    process.clear_capabilities()
+    process.set_no_new_privileges()
+    process.set_dumpable(dumpable=False)
+
+
+def die_with_supervisor(context: BootContext) -> None:
+    """Ask for death with the supervisor, then check that it is not gone already (the request is not retroactive)."""
+    process.die_with_parent()
+    poll = select.poll()
+    poll.register(context.liveness, select.POLLIN)
+    if any(event & select.POLLHUP for _, event in poll.poll(0)):
+        raise OSError(3, "the supervisor is gone")
+
+
+def restrict_paths(context: BootContext) -> None:
+    """Fence off writing by Landlock where the Linux kernel has it, as a second line behind the mounts."""
+    try:
+        abi = landlock.abi_version()
+    except OSError:
+        return  # the first fence stands; doctor and status say that the second is missing
+    handled = _FENCED & landlock.supported_access(abi)
+    scoped = Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL if abi >= _SCOPE_ABI else Scope(0)
+    landlock.restrict_self(abi, handled, scoped, [(path, handled) for path in context.plan.writable])
+
+
+def load_filter(context: BootContext) -> None:
+    """Load the system call filter; from here on every call is the policy's."""
+    context.listener = seccomp.load_filter(context.filter_program)
+
+
+def hand_over(context: BootContext) -> None:
+    """Give the supervisor the listener and what it needs of the workspace, and wait until it answers calls."""
+    descriptors = [context.listener]
+    if context.workspace_upper >= 0:
+        descriptors += [context.workspace_upper, context.workspace_context]
+    socket.send_fds(context.report, [b"listener"], descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    if context.report.recv(16) != b"go":
+        raise OSError(3, "the supervisor is gone")

@@ -1,0 +1,37 @@
+"""What the boot steps work on: the plan, and the descriptors that the supervisor hands to the child."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping
+
+    from sentinel_kernel.policy.plan import BootPlan
+
+
+@dataclass(slots=True)
+class BootContext:
+    """State of one boot; lives in the child only.
+
+    ``trees`` maps a mount's target to a detached mount of its source, made by a root supervisor with the owner's
+    id mapped. ``root_device`` is the device number of the new root, noted when it is made.
+    """
+
+    plan: BootPlan
+    filter_program: bytes
+    report: socket.socket
+    """SEQPACKET to the supervisor: failures, then the descriptors; closed by exec."""
+    control: int
+    """Becomes fd 3 of the payload."""
+    error_output: int
+    """Becomes fd 2 of the payload."""
+    liveness: int
+    """Read end of a pipe that only the supervisor writes: end of file means that it is gone."""
+    trees: Mapping[str, int] = field(default_factory=dict)
+    root_device: int = -1
+    listener: int = -1
+    workspace_upper: int = -1
+    workspace_context: int = -1

@@ -1,0 +1,182 @@
+"""Boot steps that build the sandbox's file tree out of the plan."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from sentinel_kernel.abi.mount import MountAttributes, MountFlags
+from sentinel_kernel.linux import mounts
+from sentinel_kernel.policy.plan import (
+    DEVICES,
+    PROC_MASKED,
+    PROC_READ_ONLY,
+    MountKind,
+    inodes_for,
+    is_within,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.boot.context import BootContext
+    from sentinel_kernel.policy.plan import MountEntry
+
+_SKELETON_BYTES = 8 * 1024 * 1024
+_SAFE = MountFlags.NOSUID | MountFlags.NODEV
+_SEALED = MountAttributes.RDONLY | MountAttributes.NOSUID | MountAttributes.NODEV
+
+
+def make_mounts_private(context: BootContext) -> None:  # noqa: ARG001 - every step has the same form
+    """Cut the propagation of mounts: nothing mounted from here on reaches the host (mount_namespaces(7))."""
+    mounts.mount("none", "/", "", MountFlags.REC | MountFlags.PRIVATE)
+
+
+def stage_root(context: BootContext) -> None:
+    """Mount the new root and the layer for held writes on the staging place, and check that they are ours."""
+    staging = context.plan.staging
+    before = os.stat(staging).st_dev
+    mounts.mount("sentinel", staging, "tmpfs", _SAFE, "size=1m,nr_inodes=256,mode=0700")
+    if os.stat(staging).st_dev == before:
+        raise OSError(5, f"mounting on {staging} had no effect")
+    root, uppers, lowers = _staged(context)
+    for directory in (root, uppers, lowers):
+        os.mkdir(directory, 0o755)
+    mounts.mount("sentinel-root", root, "tmpfs", _SAFE, f"size={_SKELETON_BYTES},nr_inodes=4096,mode=0755")
+    context.root_device = os.stat(root).st_dev
+    size = context.plan.sizes.disk_bytes
+    mounts.mount("sentinel-held", uppers, "tmpfs", _SAFE, f"size={size},nr_inodes={inodes_for(size)},mode=0755")
+
+
+def make_skeleton(context: BootContext) -> None:
+    """Create the folders, links and generated files of the new root."""
+    root = _staged(context)[0]
+    for directory in context.plan.directories:
+        os.makedirs(root + directory, 0o755, exist_ok=True)
+    for path, text in context.plan.files:
+        os.makedirs(os.path.dirname(root + path), 0o755, exist_ok=True)
+        with open(root + path, "x", encoding="utf-8") as file:
+            file.write(text)
+    for path, target in context.plan.links:
+        os.makedirs(os.path.dirname(root + path), 0o755, exist_ok=True)
+        os.symlink(target, root + path)
+
+
+def mount_tree(context: BootContext) -> None:
+    """Carry out the plan's mounts, shallow before deep."""
+    root = _staged(context)[0]
+    for entry in context.plan.mounts:
+        target = root + entry.target
+        _make_mount_point(target, is_directory=entry.is_directory)
+        match entry.kind:
+            case MountKind.TMPFS:
+                options = f"size={entry.size_bytes},nr_inodes={inodes_for(entry.size_bytes)},mode={entry.mode:o}"
+                mounts.mount("tmpfs", target, "tmpfs", _SAFE, options)
+            case MountKind.BIND | MountKind.BIND_WRITABLE:
+                _bind(context, entry, target)
+                attributes = MountAttributes.NOSUID | MountAttributes.NODEV
+                if entry.kind is MountKind.BIND:
+                    attributes |= MountAttributes.RDONLY
+                mounts.set_path_attributes(target, attributes, recursive=True)
+            case MountKind.OVERLAY:
+                _overlay(context, entry, target)
+            case MountKind.MASK_DIRECTORY:
+                mounts.mount("tmpfs", target, "tmpfs", _SAFE | MountFlags.RDONLY, "size=4k,nr_inodes=2,mode=0555")
+            case MountKind.MASK_FILE:
+                mounts.mount("/dev/null", target, "", MountFlags.BIND)
+                mounts.set_path_attributes(target, MountAttributes.RDONLY | MountAttributes.NOSUID)
+
+
+def mount_devices(context: BootContext) -> None:
+    """Give /dev the harmless character devices, pseudo-terminals of its own, and shared memory."""
+    root = _staged(context)[0]
+    for name in DEVICES:
+        target = f"{root}/dev/{name}"
+        _make_mount_point(target, is_directory=False)
+        mounts.mount(f"/dev/{name}", target, "", MountFlags.BIND)
+        mounts.set_path_attributes(target, MountAttributes.NOSUID | MountAttributes.NOEXEC)
+    os.mkdir(f"{root}/dev/shm", 0o755)
+    size = context.plan.sizes.shm_bytes
+    flags = _SAFE | MountFlags.NOEXEC
+    mounts.mount("shm", f"{root}/dev/shm", "tmpfs", flags, f"size={size},nr_inodes={inodes_for(size)},mode=1777")
+    os.mkdir(f"{root}/dev/pts", 0o755)
+    options = "newinstance,ptmxmode=0666,mode=0620"
+    mounts.mount("devpts", f"{root}/dev/pts", "devpts", MountFlags.NOSUID | MountFlags.NOEXEC, options)
+
+
+def mount_proc(context: BootContext) -> None:
+    """Mount a fresh /proc of the new process namespace.
+
+    It must happen while the old /proc is still in sight: afterwards the Linux kernel answers EPERM, as it does
+    where the old one is masked (as in a container).
+    """
+    mounts.mount("proc", f"{_staged(context)[0]}/proc", "proc", _SAFE | MountFlags.NOEXEC)
+
+
+def mask_proc(context: BootContext) -> None:  # noqa: ARG001
+    """Hide what /proc tells about the machine, and make the parts that change it read-only."""
+    for name in PROC_MASKED:
+        path = f"/proc/{name}"
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            continue
+        if stat.S_ISDIR(mode):
+            mounts.mount("tmpfs", path, "tmpfs", _SAFE | MountFlags.RDONLY, "size=4k,nr_inodes=2,mode=0555")
+        else:
+            mounts.mount("/dev/null", path, "", MountFlags.BIND)
+    for name in PROC_READ_ONLY:
+        path = f"/proc/{name}"
+        if os.path.exists(path):
+            mounts.mount(path, path, "", MountFlags.BIND | MountFlags.REC)
+            mounts.set_path_attributes(path, MountAttributes.RDONLY, recursive=True)
+
+
+def seal_root(context: BootContext) -> None:  # noqa: ARG001
+    """Make the root itself read-only; the mounts on it keep their own mode."""
+    mounts.set_path_attributes("/", _SEALED | MountAttributes.NOEXEC)
+
+
+def _staged(context: BootContext) -> tuple[str, str, str]:
+    staging = context.plan.staging
+    return f"{staging}/root", f"{staging}/uppers", f"{staging}/lowers"
+
+
+def _make_mount_point(target: str, *, is_directory: bool) -> None:
+    if os.path.lexists(target):
+        return
+    if is_directory:
+        os.makedirs(target, 0o755)
+        return
+    os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+
+
+def _bind(context: BootContext, entry: MountEntry, target: str) -> None:
+    tree = context.trees.get(entry.target)
+    if tree is None:
+        mounts.mount(entry.source, target, "", MountFlags.BIND | MountFlags.REC)
+    else:
+        mounts.attach_tree(tree, target)
+
+
+def _overlay(context: BootContext, entry: MountEntry, target: str) -> None:
+    """Mount an overlay whose layers have short names: a path with a colon or comma would break its options."""
+    _, uppers, lowers = _staged(context)
+    lower, layer = f"{lowers}/{entry.upper}", f"{uppers}/{entry.upper}"
+    os.mkdir(lower, 0o755)
+    tree = context.trees.get(entry.target)
+    if tree is None:
+        mounts.mount(entry.source, lower, "", MountFlags.BIND)
+    else:
+        mounts.attach_tree(tree, lower)
+    # The merged folder takes its mode from the upper one.
+    mode = stat.S_IMODE(os.stat(lower).st_mode)
+    os.mkdir(layer, 0o755)
+    for name in ("upper", "work"):
+        os.mkdir(f"{layer}/{name}", 0o700)
+        os.chmod(f"{layer}/{name}", mode & 0o777 | 0o700)
+    options = f"lowerdir={lower},upperdir={layer}/upper,workdir={layer}/work,userxattr"
+    mounts.mount("sentinel-overlay", target, "overlay", _SAFE, options)
+    if entry.upper == context.plan.workspace_upper and is_within(context.plan.workspace, entry.target):
+        context.workspace_upper = os.open(f"{layer}/upper", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        context.workspace_context = mounts.pick_file_system(target)

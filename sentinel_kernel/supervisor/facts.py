@@ -1,0 +1,115 @@
+"""Looking at this machine for what a boot plan needs: paths, mounts, the interpreter's folders, sizes."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+
+from sentinel_kernel.errors import BootError
+from sentinel_kernel.policy.plan import HostFacts, PythonPaths, probed_paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from sentinel_kernel.policy.plan import Identity
+
+_PROBE_SECONDS = 20
+_PROBE = (
+    "import json, site, sys;"
+    "print(json.dumps({'executable': sys.executable, 'prefix': sys.prefix, 'base_prefix': sys.base_prefix,"
+    "'module_directories': [p for p in sys.path if p]}))"
+)
+
+
+def gather_facts(
+    workspace: str, python: PythonPaths, package_directory: str, identity: Identity, hidden: Iterable[str]
+) -> HostFacts:
+    """Look at the paths that planning asks for, and at the mounts of this process."""
+    home = os.path.realpath(os.environ.get("HOME") or "/")
+    kinds = {path: kind for path in probed_paths(workspace, home, hidden) if (kind := _kind(path))}
+    return HostFacts(
+        kinds=kinds,
+        mount_points=_mount_points(),
+        home=home,
+        python=python,
+        package_directory=package_directory,
+        identity=identity,
+        started_by_root=os.geteuid() == 0,
+    )
+
+
+def python_paths(executable: str, known: Mapping[str, Any] | None) -> PythonPaths:
+    """Return the folders of the interpreter ``executable``.
+
+    ``known`` is what the host said of its own interpreter; another one is asked by running it.
+
+    Raises:
+        BootError: it can't be run, or does not answer.
+
+    """
+    if known is None:
+        try:
+            answer = subprocess.run(  # noqa: S603 - the interpreter that was installed as this kernel's worker
+                [executable, "-P", "-c", _PROBE],
+                capture_output=True,
+                timeout=_PROBE_SECONDS,
+                check=True,
+                stdin=subprocess.DEVNULL,
+                cwd="/",
+            ).stdout
+            known = json.loads(answer)
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            raise BootError(
+                "find_python",
+                getattr(error, "errno", None) or 0,
+                f"The worker's interpreter {executable} can't be used: {error}.",
+                "Check its path in the kernelspec; `sentinel-kernel install` writes a new one.",
+            ) from None
+    directories = tuple(
+        dict.fromkeys(
+            real
+            for path in known["module_directories"]
+            if os.path.isdir(path) and (real := os.path.realpath(path)) not in ("/", "")
+        )
+    )
+    return PythonPaths(
+        # Not resolved: a virtual environment is found by the path of its own link.
+        executable=executable,
+        prefix=os.path.realpath(known["prefix"]),
+        base_prefix=os.path.realpath(known["base_prefix"]),
+        module_directories=directories,
+    )
+
+
+def available_memory_bytes() -> int:
+    """Return MemAvailable of /proc/meminfo, in bytes (proc(5), Linux 3.14)."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 1 << 30
+
+
+def _kind(path: str) -> str:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return ""
+    if stat.S_ISLNK(mode):
+        return f"link:{os.readlink(path)}"
+    return "directory" if stat.S_ISDIR(mode) else "file"
+
+
+def _mount_points() -> tuple[str, ...]:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        points = [line.split(" ")[4] for line in file]
+    return tuple(
+        dict.fromkeys(
+            point.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
+            for point in points
+        )
+    )

@@ -1,0 +1,216 @@
+"""One sandbox's life, seen from outside: clone, identity maps, boot's hand-over, end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import time
+from dataclasses import dataclass
+
+from sentinel_kernel.abi.sched import SANDBOX_NAMESPACES
+from sentinel_kernel.boot.context import BootContext
+from sentinel_kernel.boot.sequence import boot
+from sentinel_kernel.errors import BootError
+from sentinel_kernel.linux import namespaces
+from sentinel_kernel.linux.seccomp import Listener
+from sentinel_kernel.supervisor.trees import prepare_trees
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.policy.plan import BootPlan
+
+_BOOT_SECONDS = 20.0
+_END_SECONDS = 5.0
+_REPORT_BYTES = 4096
+
+
+@dataclass(slots=True)
+class Sandbox:
+    """A running sandbox and the descriptors that belong to it; :meth:`end` closes all of them."""
+
+    plan: BootPlan
+    pid: int
+    """Process id, in the host's numbers, of pid 1 inside."""
+    pidfd: int
+    listener: Listener
+    control: socket.socket
+    """SEQPACKET to init (its fd 3)."""
+    error_output: int
+    """Read end of init's standard error."""
+    report: socket.socket
+    """Boot's report socket; at end of file the payload was executed."""
+    workspace_upper: int
+    """The layer that holds what was written in the workspace, or -1."""
+    workspace_context: int
+    """Reconfigures the workspace's overlay (fspick(2)), or -1."""
+    boot_seconds: float
+    exit_status: int | None = None
+
+    def end(self) -> int:
+        """Kill everything inside through pid 1, wait, and return its wait status; idempotent.
+
+        The upper layer stays readable until :meth:`close`.
+
+        Raises:
+            BootError: a process is stuck in an uninterruptible call and did not die within 5 s.
+
+        """
+        if self.exit_status is not None:
+            return self.exit_status
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        poll = select.poll()
+        poll.register(self.pidfd, select.POLLIN)
+        if not poll.poll(_END_SECONDS * 1000):
+            raise BootError(
+                "end",
+                0,
+                f"Process {self.pid} of the sandbox does not die: it is stuck in the Linux kernel (state D).",
+                "Look for a hanging network disk; the process goes when that answers.",
+            )
+        self.exit_status = os.waitpid(self.pid, 0)[1]
+        return self.exit_status
+
+    def close(self) -> None:
+        """Release every descriptor; the sandbox must have been ended."""
+        self.listener.close()
+        self.control.close()
+        self.report.close()
+        for name in ("pidfd", "error_output", "workspace_upper", "workspace_context"):
+            descriptor = getattr(self, name)
+            if descriptor >= 0:
+                os.close(descriptor)
+                setattr(self, name, -1)
+
+    def refresh_workspace(self) -> None:
+        """Make the workspace show what changed in the host's folder since the last call."""
+        if self.workspace_context >= 0:
+            from sentinel_kernel.linux.mounts import reconfigure
+
+            reconfigure(self.workspace_context)
+
+    def exec_failure(self) -> BootError | None:
+        """Return why the payload could not be executed; None where it was (the report socket is at its end)."""
+        packet = self.report.recv(_REPORT_BYTES)
+        return _boot_error(packet) if packet else None
+
+
+def start_sandbox(plan: BootPlan, filter_program: bytes, fault: tuple[str, int] | None = None) -> Sandbox:
+    """Make the sandbox of ``plan``: on return the filter is loaded and the payload is being executed.
+
+    Precondition: this process has one thread, and descriptors 0, 1 and 2 are open.
+
+    Raises:
+        BootError: a step failed; everything was undone.
+
+    """
+    started = time.monotonic()
+    with contextlib.ExitStack() as child_ends, contextlib.ExitStack() as own_ends:
+        report, child_report = _socket_pair(own_ends, child_ends)
+        control, child_control = _socket_pair(own_ends, child_ends)
+        liveness, own_liveness = _pipe(child_ends, own_ends)
+        error_output, child_error = _pipe(own_ends, child_ends)
+        go_child, go = _pipe(child_ends, own_ends)
+        trees = prepare_trees(plan)
+        for tree in trees.values():
+            child_ends.callback(os.close, tree)
+        try:
+            pid, pidfd = namespaces.clone(SANDBOX_NAMESPACES)
+        except OSError as error:
+            raise BootError("clone", error.errno or 0, f"New namespaces were refused: {error.strerror}.") from None
+        if pid == 0:
+            # The supervisor's ends must not live on in here: they would hide its death.
+            for descriptor in (own_liveness, go, report.fileno(), control.fileno(), error_output):
+                os.close(descriptor)
+            if os.read(go_child, 1) != b"g":
+                os._exit(1)
+            boot(
+                BootContext(
+                    plan=plan,
+                    filter_program=filter_program,
+                    report=child_report,
+                    control=child_control.fileno(),
+                    error_output=child_error,
+                    liveness=liveness,
+                    trees=trees,
+                ),
+                fault,
+            )
+        own_ends.callback(_reap, pid, pidfd)
+        identity = plan.identity
+        try:
+            namespaces.write_identity_maps(
+                pid,
+                f"{identity.inside_uid} {identity.host_uid} 1",
+                f"{identity.inside_gid} {identity.host_gid} 1",
+            )
+        except OSError as error:
+            raise BootError("map_identity", error.errno or 0, f"The user's id can't be mapped: {error}.") from None
+        os.write(go, b"g")
+        child_ends.close()
+        descriptors = _receive_hand_over(report)
+        own_ends.pop_all()
+        os.close(go)
+        # own_liveness stays open for this process's whole life on purpose: its end is what the child watches until
+        # exec. Afterwards PDEATHSIG does, so it can go.
+        sandbox = Sandbox(
+            plan=plan,
+            pid=pid,
+            pidfd=pidfd,
+            listener=Listener(descriptors[0]),
+            control=control,
+            error_output=error_output,
+            report=report,
+            workspace_upper=descriptors[1] if len(descriptors) > 1 else -1,
+            workspace_context=descriptors[2] if len(descriptors) > 1 else -1,
+            boot_seconds=time.monotonic() - started,
+        )
+        report.send(b"go")
+        os.close(own_liveness)
+        return sandbox
+
+
+def _receive_hand_over(report: socket.socket) -> list[int]:
+    report.settimeout(_BOOT_SECONDS)
+    try:
+        packet, descriptors, _, _ = socket.recv_fds(report, _REPORT_BYTES, 3, socket.MSG_CMSG_CLOEXEC)
+    except TimeoutError:
+        raise BootError("hand_over", 110, f"The set-up did not finish within {_BOOT_SECONDS:.0f} s.") from None
+    report.settimeout(None)
+    if packet == b"listener" and descriptors:
+        return list(descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    raise _boot_error(packet)
+
+
+def _boot_error(packet: bytes) -> BootError:
+    if not packet:
+        return BootError("boot", 0, "The set-up process died without a word.")
+    report = json.loads(packet)  # from boot: trusted code, before anything hostile runs
+    return BootError(report["step"], report["errno"], report["message"])
+
+
+def _reap(pid: int, pidfd: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(pidfd)
+
+
+def _socket_pair(own: contextlib.ExitStack, child: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    own.callback(ours.close)
+    child.callback(theirs.close)
+    return ours, theirs
+
+
+def _pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tuple[int, int]:
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
+    reader.callback(os.close, read_end)
+    writer.callback(os.close, write_end)
+    return read_end, write_end
