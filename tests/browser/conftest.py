@@ -1,0 +1,73 @@
+"""A Chromium for the browser tests of one file, and JupyterLab pages in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from jupyter_server import running_server
+from lab_page import LabPage
+from playwright.sync_api import sync_playwright
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jupyter_server import JupyterServer
+    from playwright.sync_api import Browser
+
+# Without these Chromium looks for its maker's hosts at every start.
+_QUIET = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Yield a headless Chromium of the system's.
+
+    One per file, not per session: Playwright keeps an event loop running, and tests elsewhere run their own.
+    """
+    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if executable is None:
+        reason = "no Chromium found; Debian, Ubuntu: apt-get install chromium"
+        if os.environ.get("SENTINEL_MUST_RUN") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    options = [*_QUIET, "--no-sandbox"] if os.geteuid() == 0 else _QUIET
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=executable, args=options)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterServer]:
+    """Yield a JupyterLab server with the kernelspecs ``sentinel`` and ``python3``."""
+    home = tmp_path_factory.mktemp("home")
+    root = tmp_path_factory.mktemp("notebooks")
+    with running_server(home, root) as running:
+        yield running
+
+
+@pytest.fixture
+def lab(browser: Browser, server: JupyterServer) -> Iterator[LabPage]:
+    """Yield a fresh page with JupyterLab; kernels and terminals are ended afterwards."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    yield LabPage(context.new_page(), server)
+    context.close()
+    server.shut_down_kernels()
+
+
+@pytest.fixture
+def picture(request: pytest.FixtureRequest) -> Callable[[str], Path]:
+    """Return a function from a name to the path where this test's picture of that name is kept."""
+    folder = Path(request.config.rootpath) / "tests" / "artifacts"
+    return lambda name: folder / f"{name}.png"
