@@ -1,0 +1,109 @@
+"""The four connections between host and worker, made before the sandbox exists so that nobody can dial in later."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import stat
+import tempfile
+from dataclasses import dataclass
+
+from sentinel_kernel.errors import BootError
+
+CHANNEL_NAMES = ("shell", "control", "stdin", "iopub")
+_PREFIX = "run-"
+
+
+@dataclass(slots=True)
+class Channels:
+    """Listening sockets for the worker and the connected other ends for the host, in CHANNEL_NAMES order."""
+
+    listening: list[socket.socket]
+    connected: list[socket.socket]
+
+    def close(self) -> None:
+        """Close this process's copies; the descriptors that were sent live on with their receivers."""
+        for sock in (*self.listening, *self.connected):
+            sock.close()
+
+
+class RunDirectory:
+    """A private folder that exists only while a sandbox is being set up.
+
+    It is also the proof of the root change: it exists on the host and must not be visible inside.
+    """
+
+    def __init__(self) -> None:
+        """Create it below the user's runtime directory, and sweep what killed supervisors left there.
+
+        Raises:
+            BootError: no such folder can be made, or the place belongs to somebody else.
+
+        """
+        base = _base_directory()
+        _sweep(base)
+        try:
+            self.path = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base)
+        except OSError as error:
+            raise BootError(
+                "make_run_directory",
+                error.errno or 0,
+                f"No private folder can be made below {base}: {error.strerror}.",
+                "Free some disk space, or set XDG_RUNTIME_DIR to a folder of yours.",
+            ) from None
+
+    def make_channels(self) -> Channels:
+        """Bind, listen and connect four stream sockets, then remove their names."""
+        listening: list[socket.socket] = []
+        connected: list[socket.socket] = []
+        # Through the folder's descriptor: a socket's name has at most 107 bytes (unix(7)), a path may be longer.
+        directory = os.open(self.path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            for name in CHANNEL_NAMES:
+                path = f"/proc/self/fd/{directory}/{name}"
+                server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                listening.append(server)
+                server.bind(path)
+                server.listen(1)
+                client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                connected.append(client)
+                client.connect(path)
+                os.unlink(path)
+        except OSError:
+            Channels(listening, connected).close()
+            raise
+        finally:
+            os.close(directory)
+        return Channels(listening, connected)
+
+    def remove(self) -> None:
+        """Remove the folder; idempotent."""
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self.path)
+
+
+def _base_directory() -> str:
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if runtime and os.path.isdir(runtime) and os.access(runtime, os.W_OK):
+        base = os.path.join(runtime, "sentinel-kernel")
+    else:
+        base = os.path.join(tempfile.gettempdir(), f"sentinel-kernel-{os.geteuid()}")
+    os.makedirs(base, 0o700, exist_ok=True)
+    status = os.lstat(base)
+    if status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077:
+        raise BootError(
+            "make_run_directory",
+            1,
+            f"The folder {base} is not a private folder of yours.",
+            "Remove it, or set XDG_RUNTIME_DIR to a folder of yours.",
+        )
+    return base
+
+
+def _sweep(base: str) -> None:
+    for name in os.listdir(base):
+        owner = name.removeprefix(_PREFIX).split("-")[0]
+        if name.startswith(_PREFIX) and owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+            shutil.rmtree(os.path.join(base, name), ignore_errors=True)

@@ -1,0 +1,116 @@
+"""Answering held system calls: copy once, judge, record, answer; any error refuses."""
+
+from __future__ import annotations
+
+import errno
+import time
+from enum import Enum
+
+from sentinel_kernel.linux.memory import read_memory
+from sentinel_kernel.policy.request import Request, pointer_copies
+from sentinel_kernel.policy.verdict import judge
+from sentinel_kernel.policy.violation import make_violation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.linux.seccomp import Listener, Notification
+    from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.violation import Violation
+    from sentinel_kernel.supervisor.ledger import Ledger
+
+_COMMAND_BYTES = 200
+
+
+class Outcome(Enum):
+    """What the loop must do after one notification."""
+
+    ANSWERED = "answered"
+    KILL = "kill"
+    """The call is still held and must stay so: the sandbox dies with it."""
+
+
+class NotificationHandler:
+    """Answers the notifications of one sandbox by one policy."""
+
+    def __init__(self, listener: Listener, policy: CompiledPolicy, ledger: Ledger) -> None:
+        """Serve ``listener``; ``worker_pid`` is set once the worker is known."""
+        self._listener = listener
+        self._policy = policy
+        self._ledger = ledger
+        self.worker_pid = -1
+        self.killed_by: Violation | None = None
+
+    def serve_one(self) -> Outcome:
+        """Take one notification and answer it.
+
+        Precondition: poll(2) said that there is one.
+        """
+        notification = self._listener.receive()
+        if notification is None:
+            return Outcome.ANSWERED
+        try:
+            return self._serve(notification)
+        except Exception:  # noqa: BLE001 - fail closed: whatever went wrong here, the call is refused
+            self._listener.refuse(notification.id, errno.EPERM)
+            return Outcome.ANSWERED
+
+    def _serve(self, notification: Notification) -> Outcome:
+        copied = {
+            copy.argument: read_memory(
+                notification.thread,
+                notification.arguments[copy.argument],
+                _copy_length(notification, copy.length_argument, copy.maximum_bytes),
+            )
+            for copy in pointer_copies(notification.number, notification.architecture)
+        }
+        pid, command = _process_of(notification.thread)
+        # Everything above was read by a number that another thread may have got meanwhile: only now it is known.
+        if not self._listener.is_valid(notification.id):
+            return Outcome.ANSWERED
+        request = Request(
+            number=notification.number,
+            architecture=notification.architecture,
+            arguments=notification.arguments,
+            tid=notification.thread,
+            pid=pid,
+            command=command,
+            is_worker=pid == self.worker_pid,
+            copied=copied,
+        )
+        verdict = judge(request, self._policy)
+        violation = None
+        if verdict.report:
+            violation = self._ledger.record(
+                make_violation(request, verdict, self._policy, "", int(time.time() * 1000))
+            )
+        if verdict.kind == "kill":
+            self.killed_by = violation
+            return Outcome.KILL
+        if verdict.kind == "continue":
+            self._listener.proceed(notification.id)
+        else:
+            self._listener.refuse(notification.id, verdict.errno)
+        return Outcome.ANSWERED
+
+
+def _copy_length(notification: Notification, length_argument: int | None, maximum: int) -> int:
+    if length_argument is None:
+        return maximum
+    return min(notification.arguments[length_argument] & 0xFFFFFFFF, maximum)
+
+
+def _process_of(thread: int) -> tuple[int, str]:
+    """Return process id and command of a thread, or (thread, '') where /proc no longer has it."""
+    try:
+        with open(f"/proc/{thread}/status", "rb") as file:
+            for line in file:
+                if line.startswith(b"Tgid:"):
+                    pid = int(line[5:])
+                    break
+            else:
+                return thread, ""
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            command = file.read(_COMMAND_BYTES).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except (OSError, ValueError):
+        return thread, ""
+    return pid, command

@@ -1,0 +1,143 @@
+"""From a start request to everything one boot needs: profile, policy, filter, plan."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.policy.compiled import compile_policy
+from sentinel_kernel.policy.plan import Sizes, make_plan
+from sentinel_kernel.policy.profile import load_profile
+from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts, python_paths
+from sentinel_kernel.supervisor.filter import build_filter
+from sentinel_kernel.supervisor.worker_link import init_argv
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.plan import BootPlan, Identity
+    from sentinel_kernel.policy.profile import Profile
+
+_DEFAULT_DISK_BYTES = 1 << 30
+_DEFAULT_TMP_BYTES = 512 << 20
+_DEFAULT_SHM_BYTES = 256 << 20
+_THREAD_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class StartRequest:
+    """What the host asks for; kept, so that a replacement can be made the same way."""
+
+    profile: str
+    profile_directories: tuple[str, ...]
+    workspace: str
+    python: str
+    python_facts: Mapping[str, Any] | None
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    hidden: tuple[str, ...]
+    magics: tuple[str, ...]
+    payload: tuple[str, ...]
+    """Runs in place of init; used by doctor and the tests."""
+    fault: tuple[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Everything one boot needs."""
+
+    profile: Profile
+    policy: CompiledPolicy
+    filter_program: bytes
+    plan: BootPlan
+
+
+def parse_start(message: Mapping[str, Any]) -> StartRequest:
+    """Return the request of a ``start`` message.
+
+    Raises:
+        ProtocolError: a field is missing or has the wrong type.
+
+    """
+    try:
+        fault = message.get("fault")
+        return StartRequest(
+            profile=str(message["profile"]),
+            profile_directories=tuple(map(str, message.get("profile_directories", ()))),
+            workspace=os.path.realpath(message["workspace"]),
+            python=str(message["python"]),
+            python_facts=message.get("python_facts"),
+            argv=tuple(map(str, message.get("argv", ()))),
+            environment={str(name): str(value) for name, value in message.get("environment", {}).items()},
+            hidden=tuple(map(str, message.get("hidden", ()))),
+            magics=tuple(map(str, message.get("magics", ()))),
+            payload=tuple(map(str, message.get("payload", ()))),
+            fault=(str(fault["step"]), int(fault["errno"])) if fault else None,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"The start request is incomplete: {error!r}."
+        raise ProtocolError(what) from None
+
+
+def prepare(request: StartRequest, identity: Identity, package_directory: str, absent_inside: str) -> Preparation:
+    """Load the profile, compile its filter and plan the boot.
+
+    Raises:
+        ProfileError: the profile can't be used.
+        UnsupportedHost: this machine lacks something.
+        BootError: the interpreter can't be found.
+
+    """
+    profile = load_profile(request.profile, request.profile_directories)
+    policy = compile_policy(profile, os.uname().machine)
+    processors = sorted(os.sched_getaffinity(0))
+    resolved = profile.resources.resolve(available_memory_bytes(), len(processors))
+    cpu_count = resolved.cpu_count
+    sizes = Sizes(
+        memory_bytes=resolved.memory_bytes,
+        cpu_count=cpu_count,
+        pids=resolved.pids,
+        disk_bytes=resolved.disk_bytes or _DEFAULT_DISK_BYTES,
+        tmp_bytes=resolved.tmp_bytes or _DEFAULT_TMP_BYTES,
+        shm_bytes=resolved.shm_bytes or _DEFAULT_SHM_BYTES,
+        open_files=resolved.open_files,
+        file_size_bytes=resolved.file_size_bytes,
+    )
+    limited = cpu_count is not None and cpu_count < len(processors)
+    # Several kernels with one processor each should not all sit on the first one.
+    first = os.getpid() % len(processors)
+    cpus = [processors[(first + index) % len(processors)] for index in range(cpu_count)] if limited and cpu_count else []
+    python = python_paths(request.python, request.python_facts)
+    hidden = (*profile.filesystem.hidden, *request.hidden)
+    facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
+    environment = {
+        "PATH": f"{os.path.dirname(request.python)}:/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        **({name: str(cpu_count) for name in _THREAD_POOLS} if limited else {}),
+        **request.environment,
+    }
+    if python.prefix != python.base_prefix:
+        environment["VIRTUAL_ENV"] = python.prefix
+    plan = make_plan(
+        workspace=request.workspace,
+        facts=facts,
+        sizes=sizes,
+        hidden=hidden,
+        data_mounts=[(os.path.realpath(mount.path), mount.mode) for mount in profile.filesystem.mounts],
+        overlay_writes=profile.filesystem.allow_write_overlay,
+        environment=environment,
+        argv=request.payload or init_argv(request.python),
+        absent_inside=absent_inside,
+        cpus=cpus,
+    )
+    return Preparation(profile, policy, build_filter(policy, cache_directory()), plan)
+
+
+def cache_directory() -> str:
+    """Return the folder for compiled filters (XDG base directory specification)."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME") or "/", ".cache")
+    return os.path.join(cache, "sentinel-kernel", "filters")

@@ -1,0 +1,120 @@
+"""Words for a sandbox that can't be set up: cause and repair of each failed step, in English and Chinese."""
+
+from __future__ import annotations
+
+import errno as errno_numbers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sentinel_kernel.errors import SentinelError
+
+_UNPRIVILEGED = "/proc/sys/kernel/unprivileged_userns_clone"
+_APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+_MAXIMUM = "/proc/sys/user/max_user_namespaces"
+
+_NO_NAMESPACES_EN = "This machine refuses new user namespaces, which the sandbox is made of."
+_NO_NAMESPACES_ZH = "这台机器不允许创建新的用户命名空间，而沙箱正是由它构成的。"
+
+
+def describe(error: SentinelError) -> dict[str, Any]:
+    """Return the ``unavailable`` event's fields for a set-up that failed with ``error``."""
+    step = getattr(error, "step", "prepare")
+    number = getattr(error, "errno", None) or None
+    cause_en, cause_zh, remedy_en, remedy_zh = _words(step, number, error)
+    return {
+        "step": step,
+        "errno": number,
+        "cause_en": cause_en,
+        "cause_zh": cause_zh,
+        "remedy_en": remedy_en,
+        "remedy_zh": remedy_zh,
+    }
+
+
+def _words(step: str, number: int | None, error: SentinelError) -> tuple[str, str, str, str]:
+    if step == "clone":
+        return _clone_words(number)
+    if step == "map_identity" and number in (errno_numbers.EPERM, errno_numbers.EACCES) and _setting(_APPARMOR) == "1":
+        return _apparmor_words()
+    if step in ("make_mounts_private", "stage_root") and _setting(_APPARMOR) == "1":
+        return _apparmor_words()
+    if step == "mount_proc" and number == errno_numbers.EPERM:
+        return (
+            "A fresh /proc is refused because parts of this machine's /proc are covered, as in a container.",
+            "无法挂载新的 /proc，因为本机的 /proc 有一部分被遮盖（通常是在容器中）。",
+            "Docker: add --security-opt systempaths=unconfined. Podman: --security-opt unmask=ALL. Kubernetes: "
+            "procMount: Unmasked.",
+            "Docker：加上 --security-opt systempaths=unconfined；Podman：--security-opt unmask=ALL；"
+            "Kubernetes：procMount: Unmasked。",
+        )
+    if step == "load_filter" and number == errno_numbers.EINVAL:
+        return (
+            "This Linux kernel is too old for seccomp's WAIT_KILLABLE_RECV (Linux 5.19).",
+            "此 Linux 内核过旧，不支持 seccomp 的 WAIT_KILLABLE_RECV（需要 5.19 或更新版本）。",
+            "Update the Linux kernel to 5.19 or newer.",
+            "请将 Linux 内核升级到 5.19 或更新版本。",
+        )
+    if step == "mount_tree":
+        return (
+            f"A folder could not be mounted: {error.message}",
+            f"有文件夹无法挂载：{error.message}",
+            error.remedy
+            or "Move the notebook to a local disk (an overlay can't lie on some network or FUSE file systems), then run "
+            "`sentinel-kernel doctor`.",
+            "请把笔记本移到本地磁盘（某些网络或 FUSE 文件系统不支持 overlay），然后运行 `sentinel-kernel doctor`。",
+        )
+    return (
+        error.message,
+        f"步骤 {step} 失败：{error.message}",
+        error.remedy or "Run `sentinel-kernel doctor`: it tries each mechanism and prints the repair.",
+        "请运行 `sentinel-kernel doctor`：它会逐项检查并给出修复方法。",
+    )
+
+
+def _clone_words(number: int | None) -> tuple[str, str, str, str]:
+    if number == errno_numbers.ENOSPC:
+        return (
+            f"{_NO_NAMESPACES_EN} ({_MAXIMUM} is {_setting(_MAXIMUM) or 'used up'})",
+            f"{_NO_NAMESPACES_ZH}（{_MAXIMUM} 的上限已到）",
+            "As root: sysctl -w user.max_user_namespaces=10000",
+            "以 root 身份执行：sysctl -w user.max_user_namespaces=10000",
+        )
+    if _setting(_UNPRIVILEGED) == "0":
+        return (
+            f"{_NO_NAMESPACES_EN} ({_UNPRIVILEGED} is 0)",
+            f"{_NO_NAMESPACES_ZH}（{_UNPRIVILEGED} 为 0）",
+            "As root: sysctl -w kernel.unprivileged_userns_clone=1",
+            "以 root 身份执行：sysctl -w kernel.unprivileged_userns_clone=1",
+        )
+    if _setting(_APPARMOR) == "1":
+        return _apparmor_words()
+    name = errno_numbers.errorcode.get(number or 0, "an error")
+    return (
+        f"{_NO_NAMESPACES_EN} (clone failed with {name})",
+        f"{_NO_NAMESPACES_ZH}（clone 失败：{name}）",
+        "In Docker or Podman: --security-opt seccomp=unconfined, or a seccomp profile that allows clone with "
+        "namespace flags. Elsewhere run `sentinel-kernel doctor`.",
+        "在 Docker 或 Podman 中：加上 --security-opt seccomp=unconfined，或使用允许带命名空间标志的 clone 的 seccomp "
+        "配置；其他环境请运行 `sentinel-kernel doctor`。",
+    )
+
+
+def _apparmor_words() -> tuple[str, str, str, str]:
+    return (
+        "AppArmor takes the rights of new user namespaces away (Ubuntu's default since 23.10).",
+        "AppArmor 剥夺了新用户命名空间的权限（Ubuntu 23.10 起的默认设置）。",
+        "As root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give this Python an AppArmor profile "
+        "with the line `userns,`.",
+        "以 root 身份执行：sysctl -w kernel.apparmor_restrict_unprivileged_userns=0，或为此 Python 编写含有 `userns,` "
+        "一行的 AppArmor 配置。",
+    )
+
+
+def _setting(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,90 @@
+"""The conversation with init, pid 1 of the sandbox: fork a worker, learn its process id, hear of its end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import struct
+from dataclasses import dataclass
+
+from sentinel_kernel.errors import ProtocolError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+_PACKET_BYTES = 65536
+_CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
+_PAYLOAD = (
+    "import sys; sys.path.append('/run/sentinel/lib'); "
+    "from sentinel_kernel.worker.init import main; main(3)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InitEvent:
+    """One packet from init; ``sender_pid`` is who sent it, in the host's numbers, vouched for by the Linux kernel."""
+
+    name: str
+    sender_pid: int
+    body: dict[str, Any]
+
+
+def init_argv(python: str) -> tuple[str, ...]:
+    """Return the command that boot executes as pid 1."""
+    return (python, "-P", "-c", _PAYLOAD)
+
+
+class WorkerLink:
+    """Speaks to init over its control socket."""
+
+    def __init__(self, control: socket.socket) -> None:
+        """Use ``control``, whose owner stays the sandbox."""
+        self._control = control
+        control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+
+    def fork_worker(
+        self, listening: Sequence[socket.socket], argv: Sequence[str], cwd: str, preload: Sequence[str], magics: Sequence[str]
+    ) -> None:
+        """Ask for a worker on the four listening sockets."""
+        message = {"op": "fork", "argv": list(argv), "cwd": cwd, "preload": list(preload), "magics": list(magics)}
+        socket.send_fds(self._control, [json.dumps(message).encode()], [sock.fileno() for sock in listening])
+
+    def kill_all(self) -> None:
+        """Ask init to kill every process in the sandbox but itself."""
+        self._control.send(b'{"op":"kill_all"}')
+
+    def receive(self) -> InitEvent | None:
+        """Return the next packet, or None at the end.
+
+        Raises:
+            ProtocolError: it is not one of init's packets; before the first fork only trusted code runs there,
+                afterwards nothing but init holds the socket, so this is a fault and ends the sandbox.
+
+        """
+        try:
+            packet, ancillary, flags, _ = self._control.recvmsg(
+                _PACKET_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_CMSG_CLOEXEC
+            )
+        except ConnectionResetError:
+            return None
+        if not packet:
+            return None
+        pid = 0
+        for level, kind, data in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+                pid = _CREDENTIALS.unpack_from(data)[0]
+            elif level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                for offset in range(0, len(data) - 3, 4):
+                    with contextlib.suppress(OSError):
+                        os.close(struct.unpack_from("i", data, offset)[0])
+        if flags & socket.MSG_TRUNC:
+            raise ProtocolError("A packet from init is too long.")
+        try:
+            body = json.loads(packet)
+            return InitEvent(str(body["event"]), pid, body)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise ProtocolError("A packet from init is not an event.") from None
