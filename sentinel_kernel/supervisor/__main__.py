@@ -10,6 +10,8 @@ if __name__ == "__main__":
     # Started as a file, with -I -S: neither the user's site-packages nor the environment has a say in what the
     # trusted side imports. This file's own folder was put first on the path; only the package belongs there.
     sys.path[0] = os.path.dirname(_PACKAGE)
+    # The host's own site-packages folders, for pyseccomp; behind the standard library.
+    sys.path += sys.argv[1:]
 
 _CONTROL = 3
 

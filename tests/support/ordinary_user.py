@@ -1,0 +1,136 @@
+"""Who runs a test's commands: this process's own user, or an ordinary one with an interpreter it can reach.
+
+The ordinary user gets Debian's interpreter and the built wheel in a virtual environment below the folder for
+temporary files: a tree under root's home is closed to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path(__file__).resolve().parents[2]
+_ORDINARY_ID = 47001  # no passwd entry, as in containers that run under an arbitrary id
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Somebody who can run commands: ``prefix`` becomes them, ``python`` is their interpreter, ``home`` theirs."""
+
+    name: str
+    uid: int
+    prefix: tuple[str, ...]
+    python: str
+    home: Path
+
+    def environment(self) -> dict[str, str]:
+        """Return an environment with a home, caches and run-time folder that are this user's own."""
+        kept = {name: value for name, value in os.environ.items() if name in ("LANG", "LC_ALL", "TERM", "TZ")}
+        return kept | {
+            "HOME": str(self.home),
+            "JUPYTER_CONFIG_DIR": str(self.home / "config"),
+            "JUPYTER_DATA_DIR": str(self.home / "data"),
+            "JUPYTER_RUNTIME_DIR": str(self.home / "runtime"),
+            "LOGNAME": self.name,
+            "PATH": f"{Path(self.python).parent}:/usr/local/bin:/usr/bin:/bin",
+            "TMPDIR": str(self.home / "tmp"),
+            "USER": self.name,
+        }
+
+    def run(self, *command: str, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run a command as this user and return what it printed."""
+        options.setdefault("env", self.environment())
+        options.setdefault("cwd", self.home)
+        options.setdefault("timeout", 120)
+        done = subprocess.run([*self.prefix, *command], capture_output=True, text=True, check=False, **options)
+        if check and done.returncode != 0:
+            raise AssertionError(f"{command} as {self.name} gave {done.returncode}:\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def popen(self, *command: str, **options: Any) -> subprocess.Popen[bytes]:
+        """Start a command as this user."""
+        options.setdefault("env", self.environment())
+        options.setdefault("cwd", self.home)
+        return subprocess.Popen([*self.prefix, *command], **options)
+
+
+def own_identity(home: Path) -> Identity:
+    """Return whoever runs the tests, with a home of their own at ``home``."""
+    (home / "tmp").mkdir(parents=True, exist_ok=True)
+    uid = os.geteuid()
+    return Identity("root" if uid == 0 else "tester", uid, (), sys.executable, home)
+
+
+def ordinary_identity() -> Identity:
+    """Return an ordinary user; for root that is another id, made ready here, else it is who runs the tests.
+
+    The environment is made once and kept between runs; the wheel is installed anew whenever the tree has changed.
+    """
+    if os.geteuid() != 0:
+        return own_identity(Path(tempfile.mkdtemp(prefix="sentinel-tests-home-")))
+    base = Path(tempfile.gettempdir()) / "sentinel-tests-user"
+    base.mkdir(mode=0o755, exist_ok=True)
+    if base.stat().st_uid != 0:
+        raise AssertionError(f"{base} belongs to somebody else")
+    base.chmod(0o755)
+    python = _environment(base)
+    home = Path(tempfile.mkdtemp(prefix="home-", dir=base))
+    (home / "tmp").mkdir()
+    for path in (home, home / "tmp"):
+        os.chown(path, _ORDINARY_ID, _ORDINARY_ID)
+    prefix = (
+        "setpriv", f"--reuid={_ORDINARY_ID}", f"--regid={_ORDINARY_ID}", "--clear-groups", "--inh-caps=-all", "--",
+    )  # fmt: skip
+    return Identity("tester", _ORDINARY_ID, prefix, str(python), home)
+
+
+def _environment(base: Path) -> Path:
+    """Return the interpreter of a virtual environment that holds this tree's wheel and what it depends on."""
+    project = (_ROOT / "pyproject.toml").read_bytes()
+    environment = base / f"venv-{hashlib.sha256(project).hexdigest()[:12]}"
+    python = environment / "bin" / "python"
+    installed = environment / "installed"
+    tree = _tree_digest()
+    if not python.exists():
+        for old in base.glob("venv-*"):
+            shutil.rmtree(old)
+        _run("/usr/bin/python3", "-m", "venv", str(environment))
+    if not installed.exists() or installed.read_text() != tree:
+        with tempfile.TemporaryDirectory() as directory:
+            wheel = build_wheel(Path(directory))
+            pip = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+            _run(*pip, f"{wheel}[demo]", "pytest", "hypothesis", "jupyter_kernel_test")
+            _run(*pip, "--no-deps", "--force-reinstall", str(wheel))
+        installed.write_text(tree)
+    return python
+
+
+def build_wheel(directory: Path) -> Path:
+    """Build this tree's wheel in ``directory`` with the tools of the tests' own environment and return its path."""
+    _run(
+        sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "wheel", "--no-deps",
+        "--no-build-isolation", "--wheel-dir", str(directory), str(_ROOT),
+    )  # fmt: skip
+    return next(directory.glob("*.whl"))
+
+
+def _tree_digest() -> str:
+    digest = hashlib.sha256()
+    for top in ("sentinel_kernel", "profiles", "mappings", "kernelspec"):
+        for path in sorted((_ROOT / top).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    if done.returncode != 0:
+        raise AssertionError(f"{command} gave {done.returncode}:\n{done.stdout}\n{done.stderr}")
