@@ -61,8 +61,11 @@ def verify_root(context: BootContext) -> None:
 def forbid_namespaces(context: BootContext) -> None:  # noqa: ARG001 - every step has the same form
     """Allow no further user namespace inside (namespaces(7), /proc/sys/user), whatever the filter says."""
     for name in ("max_user_namespaces", "max_mnt_namespaces", "max_net_namespaces"):
-        with open(f"/proc/sys/user/{name}", "w", encoding="ascii") as file:
-            file.write("0")
+        file = os.open(f"/proc/sys/user/{name}", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(file, b"0")
+        finally:
+            os.close(file)
 
 
 def name_host(context: BootContext) -> None:
@@ -80,8 +83,9 @@ def start_session(context: BootContext) -> None:
     os.setsid()
     os.umask(0o022)
     namespaces.join_new_session_keyring()
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(number, signal.SIG_DFL)
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is not signal.SIG_DFL:  # what Python or our parent set; one call each
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if context.plan.cpus:
         os.sched_setaffinity(0, context.plan.cpus)

@@ -51,13 +51,14 @@ def make_skeleton(context: BootContext) -> None:
     """Create the folders, links and generated files of the new root."""
     root = _staged(context)[0]
     for directory in context.plan.directories:
-        os.makedirs(root + directory, 0o755, exist_ok=True)
+        _make_directory(root + directory)
     for path, text in context.plan.files:
-        os.makedirs(os.path.dirname(root + path), 0o755, exist_ok=True)
-        with open(root + path, "x", encoding="utf-8") as file:
-            file.write(text)
+        _make_directory(os.path.dirname(root + path))
+        file = os.open(root + path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        os.write(file, text.encode())
+        os.close(file)
     for path, target in context.plan.links:
-        os.makedirs(os.path.dirname(root + path), 0o755, exist_ok=True)
+        _make_directory(os.path.dirname(root + path))
         os.symlink(target, root + path)
 
 
@@ -141,14 +142,23 @@ def _staged(context: BootContext) -> tuple[str, str, str]:
     return f"{staging}/root", f"{staging}/uppers", f"{staging}/lowers"
 
 
+def _make_directory(path: str) -> None:
+    """Create a folder and those above it; one call where it is there already or only its parent is (most)."""
+    try:
+        os.mkdir(path, 0o755)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        _make_directory(os.path.dirname(path))
+        os.mkdir(path, 0o755)
+
+
 def _make_mount_point(target: str, *, is_directory: bool) -> None:
-    if os.path.lexists(target):
-        return
     if is_directory:
-        os.makedirs(target, 0o755)
-        return
-    os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
-    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+        _make_directory(target)
+    elif not os.path.lexists(target):
+        _make_directory(os.path.dirname(target))
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
 
 
 def _bind(context: BootContext, entry: MountEntry, target: str) -> None:

@@ -3,79 +3,72 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import sentinel_kernel
 from sentinel_kernel.supervisor import protocol
 
-PACKAGE = Path(sentinel_kernel.__file__).parent
-PROFILES = str(PACKAGE.parent / "profiles")
+if TYPE_CHECKING:
+    from ordinary_user import Identity
+
 DEADLINE_SECONDS = 60.0
 
 
 class Supervised:
     """Starts `python -I -S supervisor/__main__.py` and speaks JSON packets with it.
 
-    ``command_prefix`` runs it as somebody else, or in other namespaces; the last descriptor stays 3.
+    ``command_prefix`` goes between the identity's own and the interpreter: other namespaces, another filter.
     """
 
     def __init__(
         self,
+        identity: Identity,
         state: Path,
         *,
-        python: str = sys.executable,
         command_prefix: tuple[str, ...] = (),
-        home: Path | None = None,
         environment: dict[str, str] | None = None,
     ) -> None:
-        """Use ``state`` for the run directory, the artifact store, the filter cache and (default) HOME."""
-        self.python = python
+        """Run as ``identity``; ``state`` holds the run directory, the artifact store and the filter cache."""
+        self.identity = identity
+        self.python = identity.python
         self.state = state
         self.events: list[dict[str, Any]] = []
         self.descriptors: dict[int, list[int]] = {}
         self.upper = -1
         self._next_id = 0
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        (state / "run").mkdir(parents=True, exist_ok=True)
-        variables = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(home or state),
-            "XDG_RUNTIME_DIR": str(state / "run"),
-            "XDG_DATA_HOME": str(state / "data"),
-            "XDG_CACHE_HOME": str(state / "cache"),
-            **(environment or {}),
-        }
+        places = {"XDG_RUNTIME_DIR": "run", "XDG_DATA_HOME": "data", "XDG_CACHE_HOME": "cache"}
+        for name in places.values():
+            own_folder(identity, state / name)
+        variables = identity.environment() | {key: str(state / name) for key, name in places.items()}
+        self.package = package_folder(self.python)
         # The child gets its end as descriptor 3 exactly, as the host's launcher gives it.
-        keep = os.dup(theirs.fileno())
-        self.process = subprocess.Popen(
-            [
-                "/bin/sh",
-                "-c",
-                f'exec 3<&{keep} {keep}<&-; exec "$@"',
-                "sh",
-                *command_prefix,
-                python,
-                "-I",
-                "-S",
-                str(PACKAGE / "supervisor" / "__main__.py"),
-                *site_packages(python),
-            ],
-            pass_fds=[keep],
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        os.close(keep)
-        theirs.close()
+        with theirs:
+            keep = os.dup(theirs.fileno())
+            script = f'exec 3<&{keep} {keep}<&-; exec "$@"'
+            self.process = subprocess.Popen(
+                [
+                    *("/bin/sh", "-c", script, "sh"),
+                    *identity.prefix,
+                    *command_prefix,
+                    *(self.python, "-I", "-S", str(self.package / "supervisor" / "__main__.py")),
+                    *site_packages(self.python),
+                ],
+                pass_fds=[keep],
+                env=variables | (environment or {}),
+                stdin=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+            os.close(keep)
         self.sock = ours
 
     def __enter__(self) -> Self:
@@ -95,14 +88,16 @@ class Supervised:
         return self.request(
             "start",
             profile=profile,
-            profile_directories=fields.pop("profile_directories", [PROFILES]),
+            profile_directories=fields.pop("profile_directories", []),
             workspace=str(workspace),
             python=fields.pop("worker_python", self.python),
             environment=fields.pop("environment", {"LANG": "C.UTF-8"}),
             **fields,
         )
 
-    def run(self, workspace: Path, payload: list[str], profile: str = "strict", **fields: Any) -> dict[str, Any]:
+    def run(
+        self, workspace: Path, payload: list[str], profile: str = "strict", **fields: Any
+    ) -> dict[str, Any]:
         """Run ``payload`` as pid 1 of a sandbox and return the cause of its end."""
         self.start(workspace, profile, payload=payload, **fields)
         return self.wait("worker_died")["cause"]
@@ -116,7 +111,9 @@ class Supervised:
         """
         ready, _, _ = select.select([self.sock], [], [], timeout_seconds)
         if not ready:
-            raise TimeoutError(f"nothing from the supervisor within {timeout_seconds} s; so far {self.events[-5:]}")
+            raise TimeoutError(
+                f"nothing from the supervisor within {timeout_seconds} s; so far {self.events[-5:]}"
+            )
         packet = protocol.receive(self.sock)
         if packet is None:
             return None
@@ -189,13 +186,25 @@ class Supervised:
             raise
 
 
-_SITE_PACKAGES: dict[str, list[str]] = {}
+def own_folder(identity: Identity, path: Path) -> Path:
+    """Make a private folder of ``identity`` at ``path`` and return it."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        os.chown(path, identity.uid, identity.uid)
+    return path
 
 
-def site_packages(python: str) -> list[str]:
+@functools.cache
+def site_packages(python: str) -> tuple[str, ...]:
     """Return the site-packages folders of ``python``, as the launcher hands them to the supervisor."""
-    if python not in _SITE_PACKAGES:
-        probe = "import sys; print('\\n'.join(p for p in sys.path if p.endswith('-packages')))"
-        output = subprocess.run([python, "-P", "-c", probe], capture_output=True, text=True, check=True).stdout
-        _SITE_PACKAGES[python] = output.split()
-    return _SITE_PACKAGES[python]
+    probe = "import sys; print('\\n'.join(p for p in sys.path if p.endswith('-packages')))"
+    output = subprocess.run([python, "-P", "-c", probe], capture_output=True, text=True, check=True, cwd="/")
+    return tuple(output.stdout.split())
+
+
+@functools.cache
+def package_folder(python: str) -> Path:
+    """Return where ``python`` finds the sentinel_kernel package."""
+    probe = "import sentinel_kernel; print(sentinel_kernel.__path__[0])"
+    output = subprocess.run([python, "-P", "-c", probe], capture_output=True, text=True, check=True, cwd="/")
+    return Path(output.stdout.strip())

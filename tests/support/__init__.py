@@ -1,1 +1,0 @@
-"""What the tests share: the real supervisor driven over its own protocol, and looks at what is left behind."""
