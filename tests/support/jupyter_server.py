@@ -11,13 +11,13 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 # JupyterLab asks the internet for news and updates unless told not to.
 _QUIET = {
@@ -38,7 +38,7 @@ class JupyterServer:
     def __init__(
         self, home: Path, root: Path, prefix: Sequence[str] = (), python: str = sys.executable
     ) -> None:
-        """Start the server below ``home``; ``prefix`` is put before the command (``setpriv``, ``unshare`` …)."""
+        """Start the server below ``home``; ``prefix`` (``setpriv``, ``unshare`` …) comes before the command."""
         self.home = home
         self.root = root
         self.token = secrets.token_hex(16)
@@ -53,13 +53,23 @@ class JupyterServer:
                 path.write_text(json.dumps(content))
         self.log_path = home / "server.log"
         command = [
-            *prefix, python, "-m", "jupyter", "lab", "--no-browser",
-            f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0", "--ServerApp.ip=127.0.0.1",
-            f"--IdentityProvider.token={self.token}", f"--ServerApp.root_dir={root}", "--ServerApp.allow_root=True",
-            "--LabApp.expose_app_in_browser=True", "--LabApp.extensions_in_dev_mode=False",
+            *prefix,
+            python,
+            "-m",
+            "jupyter",
+            "lab",
+            "--no-browser",
+            f"--ServerApp.port={self.port}",
+            "--ServerApp.port_retries=0",
+            "--ServerApp.ip=127.0.0.1",
+            f"--IdentityProvider.token={self.token}",
+            f"--ServerApp.root_dir={root}",
+            "--ServerApp.allow_root=True",
+            "--LabApp.expose_app_in_browser=True",
+            "--LabApp.extensions_in_dev_mode=False",
             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
             "--LabApp.news_url=None",
-        ]  # fmt: skip
+        ]
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
                 command, env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=root
@@ -89,7 +99,7 @@ class JupyterServer:
         }
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Call the server's API at ``path`` with the token and return the decoded answer (None where empty)."""
+        """Call the API at ``path`` with the token and return the decoded answer (None where empty)."""
         request = urllib.request.Request(
             f"{self.url}{path}",
             method=method,
@@ -107,10 +117,16 @@ class JupyterServer:
     def write_notebook(self, path: str, sources: Sequence[str], kernel: str) -> None:
         """Save a notebook of code cells that opens with ``kernel``."""
         cells = [
-            {"cell_type": "code", "id": f"cell-{number}", "execution_count": None, "metadata": {}, "outputs": [],
-             "source": source}
+            {
+                "cell_type": "code",
+                "id": f"cell-{number}",
+                "execution_count": None,
+                "metadata": {},
+                "outputs": [],
+                "source": source,
+            }
             for number, source in enumerate(sources)
-        ]  # fmt: skip
+        ]
         content = {
             "cells": cells,
             "metadata": {"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}},

@@ -12,12 +12,13 @@ from pathlib import Path
 from waiting import wait_until
 
 _PR_SET_CHILD_SUBREAPER = 36
-# zmq and the interpreter make one of these on first use and keep it; the sandbox's own are sockets, pipes and pidfds.
+# zmq and the interpreter make one of these on first use and keep it; the sandbox's own are sockets, pipes and
+# pidfds.
 _KEPT_DESCRIPTORS = ("anon_inode:[eventpoll]", "anon_inode:[eventfd]", "/dev/null", "/dev/urandom")
 
 
 def adopt_orphans() -> None:
-    """Make orphans below this process its children, so that none is lost from sight (PR_SET_CHILD_SUBREAPER)."""
+    """Make orphans below this process its children, lest one is lost from sight (PR_SET_CHILD_SUBREAPER)."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -33,7 +34,10 @@ class Traces:
 
     def beyond(self, before: Traces) -> dict[str, list[str]]:
         """Return what is here and was not there ``before``, by kind; empty where nothing is."""
-        news = {field.name: sorted(getattr(self, field.name) - getattr(before, field.name)) for field in fields(self)}
+        news = {
+            field.name: sorted(getattr(self, field.name) - getattr(before, field.name))
+            for field in fields(self)
+        }
         return {kind: names for kind, names in news.items() if names}
 
 
@@ -78,7 +82,9 @@ def _processes() -> frozenset[str]:
         if (stat := _stat(pid)) is None:
             continue
         try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:120]
+            command = (
+                Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:120]
+            )
         except OSError:
             continue
         names.add(f"{pid} (started {stat[19]}) {command}")
@@ -114,11 +120,17 @@ def _control_groups() -> frozenset[str]:
 
 
 def _folders() -> frozenset[str]:
+    """Return what lies in the supervisors' run folders, and folders for temporary files of ours.
+
+    The run folders' own parent stays: it is made once a login.
+    """
     places = {tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR", ""), "/run", "/dev/shm"} - {""}
-    return frozenset(
-        os.path.join(place, name)
-        for place in places
-        if os.path.isdir(place)
-        for name in os.listdir(place)
-        if "sentinel" in name and not name.startswith("sentinel-tests-")
-    )
+    found = set()
+    for place in filter(os.path.isdir, places):
+        for name in os.listdir(place):
+            path = os.path.join(place, name)
+            if name.startswith("sentinel-kernel") and os.path.isdir(path):
+                found.update(os.path.join(path, entry) for entry in os.listdir(path) if entry != "ids")
+            elif "sentinel" in name and not name.startswith("sentinel-tests-"):
+                found.add(path)
+    return frozenset(found)

@@ -22,7 +22,7 @@ _ORDINARY_ID = 47001  # no passwd entry, as in containers that run under an arbi
 
 @dataclass(frozen=True)
 class Identity:
-    """Somebody who can run commands: ``prefix`` becomes them, ``python`` is their interpreter, ``home`` theirs."""
+    """Somebody who can run commands: ``prefix`` becomes them, ``python`` and ``home`` are theirs."""
 
     name: str
     uid: int
@@ -49,9 +49,13 @@ class Identity:
         options.setdefault("env", self.environment())
         options.setdefault("cwd", self.home)
         options.setdefault("timeout", 120)
-        done = subprocess.run([*self.prefix, *command], capture_output=True, text=True, check=False, **options)
+        done = subprocess.run(
+            [*self.prefix, *command], capture_output=True, text=True, check=False, **options
+        )
         if check and done.returncode != 0:
-            raise AssertionError(f"{command} as {self.name} gave {done.returncode}:\n{done.stdout}\n{done.stderr}")
+            raise AssertionError(
+                f"{command} as {self.name} gave {done.returncode}:\n{done.stdout}\n{done.stderr}"
+            )
         return done
 
     def popen(self, *command: str, **options: Any) -> subprocess.Popen[bytes]:
@@ -71,7 +75,8 @@ def own_identity(home: Path) -> Identity:
 def ordinary_identity() -> Identity:
     """Return an ordinary user; for root that is another id, made ready here, else it is who runs the tests.
 
-    The environment is made once and kept between runs; the wheel is installed anew whenever the tree has changed.
+    The environment is made once and kept between runs; the wheel is installed anew whenever the tree has
+    changed.
     """
     if os.geteuid() != 0:
         return own_identity(Path(tempfile.mkdtemp(prefix="sentinel-tests-home-")))
@@ -86,8 +91,13 @@ def ordinary_identity() -> Identity:
     for path in (home, home / "tmp"):
         os.chown(path, _ORDINARY_ID, _ORDINARY_ID)
     prefix = (
-        "setpriv", f"--reuid={_ORDINARY_ID}", f"--regid={_ORDINARY_ID}", "--clear-groups", "--inh-caps=-all", "--",
-    )  # fmt: skip
+        "setpriv",
+        f"--reuid={_ORDINARY_ID}",
+        f"--regid={_ORDINARY_ID}",
+        "--clear-groups",
+        "--inh-caps=-all",
+        "--",
+    )
     return Identity("tester", _ORDINARY_ID, prefix, str(python), home)
 
 
@@ -113,11 +123,20 @@ def _environment(base: Path) -> Path:
 
 
 def build_wheel(directory: Path) -> Path:
-    """Build this tree's wheel in ``directory`` with the tools of the tests' own environment and return its path."""
+    """Build this tree's wheel in ``directory`` and return its path."""
     _run(
-        sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "wheel", "--no-deps",
-        "--no-build-isolation", "--wheel-dir", str(directory), str(_ROOT),
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "-q",
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(directory),
+        str(_ROOT),
+    )
     return next(directory.glob("*.whl"))
 
 

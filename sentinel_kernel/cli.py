@@ -1,0 +1,200 @@
+"""The command line: install the kernel, try this machine, list the profiles, explain what one does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from sentinel_kernel import __version__
+from sentinel_kernel.errors import SentinelError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sentinel_kernel.policy.profile import Profile
+
+KERNEL_NAME = "sentinel"
+DISPLAY_NAME = "Python 3 (Sentinel)"
+
+
+def kernel_specification(
+    python: str, display_name: str = DISPLAY_NAME, profile: str | None = None
+) -> dict[str, Any]:
+    """Return the contents of kernel.json for the interpreter ``python``.
+
+    ``-P`` keeps the notebook's folder off the host's import path: what a cell writes there must never run
+    outside the sandbox. ``-E`` does the same for PYTHON* variables. ``profile`` is the profile a new kernel
+    starts with.
+    """
+    return {
+        "argv": [python, "-P", "-E", "-m", "sentinel_kernel", "-f", "{connection_file}"],
+        "display_name": display_name,
+        "env": {"SENTINEL_PROFILE": profile} if profile else {},
+        "interrupt_mode": "message",
+        "kernel_protocol_version": "5.5",
+        "language": "python",
+        "metadata": {"debugger": True},
+    }
+
+
+def install(
+    *,
+    user: bool,
+    prefix: str | None,
+    name: str | None,
+    display_name: str | None,
+    profile: str | None,
+) -> str:
+    """Write the kernelspec where Jupyter looks for it and return its folder.
+
+    Without ``user`` and ``prefix`` it goes to the system's folder, as with Jupyter's own commands. argv holds
+    the absolute path of this interpreter, so that a server in another environment starts the right one.
+
+    Raises:
+        ProfileError: ``profile`` does not exist or can't be used.
+        SentinelError: the name is not one of a kernel, or the folder can't be written.
+
+    """
+    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - slow, and only needed here
+
+    from sentinel_kernel.policy.shipped import shipped_directory  # noqa: PLC0415
+
+    if profile is not None:
+        _load(profile)
+    if name is None:
+        name = f"{KERNEL_NAME}-{profile.replace('/', '-')}" if profile else KERNEL_NAME
+    if not re.fullmatch(r"[a-z0-9._-]+", name, re.IGNORECASE):
+        raise SentinelError(
+            f"{name!r} can't be the name of a kernel.", "Use letters, digits, '.', '_' and '-' only."
+        )
+    if display_name is None:
+        display_name = f"Python 3 (Sentinel, {profile})" if profile else DISPLAY_NAME
+    specification = kernel_specification(sys.executable, display_name, profile)
+    with tempfile.TemporaryDirectory(prefix="sentinel-kernelspec-") as directory:
+        shipped = shipped_directory("kernelspec")
+        for file in os.listdir(shipped):
+            if file.startswith("logo-"):
+                shutil.copyfile(os.path.join(shipped, file), os.path.join(directory, file))
+        with open(os.path.join(directory, "kernel.json"), "w", encoding="utf-8") as file:
+            file.write(kernel_json(specification))
+        # TemporaryDirectory is 0700, and the copy keeps that: a kernelspec is for everybody to read.
+        os.chmod(directory, 0o755)  # noqa: S103
+        try:
+            path: str = KernelSpecManager().install_kernel_spec(directory, name, user=user, prefix=prefix)
+        except OSError as error:
+            raise SentinelError(
+                f"The kernelspec can't be written: {error}.",
+                "Install it for yourself with --user, or into this environment with --sys-prefix.",
+            ) from error
+    return path
+
+
+def kernel_json(specification: dict[str, Any]) -> str:
+    """Return ``specification`` as the text of kernel.json."""
+    return json.dumps(specification, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _load(name: str) -> Profile:
+    from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415
+    from sentinel_kernel.policy.shipped import profile_directories  # noqa: PLC0415
+
+    return load_profile(name, profile_directories())
+
+
+def _install(arguments: argparse.Namespace) -> int:
+    prefix = sys.prefix if arguments.sys_prefix else arguments.prefix
+    path = install(
+        user=arguments.user,
+        prefix=prefix,
+        name=arguments.name,
+        display_name=arguments.display_name,
+        profile=arguments.profile,
+    )
+    print(f"Installed the kernelspec in {path}")
+    return 0
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from sentinel_kernel import doctor  # noqa: PLC0415
+
+    return doctor.main(as_json=arguments.json)
+
+
+def _profiles(_: argparse.Namespace) -> int:
+    from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415
+    from sentinel_kernel.policy.shipped import profile_directories  # noqa: PLC0415
+
+    for name in list_profiles(profile_directories()):
+        print(_summary(_load(name)))
+    return 0
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from sentinel_kernel.policy.compiled import compile_policy  # noqa: PLC0415
+    from sentinel_kernel.policy.explain import explain  # noqa: PLC0415
+
+    print(explain(compile_policy(_load(arguments.profile), os.uname().machine), arguments.syscall))
+    return 0
+
+
+def _summary(profile: Profile) -> str:
+    """Return what one profile allows, for a person, in a few lines."""
+    raise AssertionError(profile)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sentinel-kernel",
+        description="A Jupyter kernel that runs cells in a rootless Linux sandbox and explains each refusal.",
+    )
+    parser.add_argument("--version", action="version", version=f"sentinel-kernel {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    command = commands.add_parser("install", help="put the kernelspec where Jupyter looks for it")
+    place = command.add_mutually_exclusive_group()
+    place.add_argument("--user", action="store_true", help="for this user")
+    place.add_argument("--sys-prefix", action="store_true", help="into this Python environment")
+    place.add_argument("--prefix", metavar="P", help="into the environment P")
+    command.add_argument("--name", metavar="N", help=f"the kernel's name (default: {KERNEL_NAME})")
+    command.add_argument(
+        "--display-name", metavar="D", help=f"what the launcher shows (default: {DISPLAY_NAME})"
+    )
+    command.add_argument("--profile", metavar="P", help="the profile a new kernel starts with")
+    command.set_defaults(run=_install)
+
+    command = commands.add_parser("doctor", help="try each mechanism on this machine, and say what to repair")
+    command.add_argument("--json", action="store_true", help="print the results as JSON")
+    command.set_defaults(run=_doctor)
+
+    command = commands.add_parser("profiles", help="list the profiles and what each allows")
+    command.set_defaults(run=_profiles)
+
+    command = commands.add_parser("explain", help="tell what a profile does with a system call, and why")
+    command.add_argument("profile", metavar="PROFILE")
+    command.add_argument("syscall", metavar="SYSCALL", nargs="?")
+    command.set_defaults(run=_explain)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status: 0 done, 1 refused with a reason, 2 wrong usage."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        status: int = parsed.run(parsed)
+    except SentinelError as error:
+        print(f"sentinel-kernel: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # `sentinel-kernel explain strict | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""`sentinel-kernel doctor`: what holds on this machine, what does not, why, and how to repair it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from sentinel_kernel import __version__
+from sentinel_kernel.errors import BootError, SentinelError
+from sentinel_kernel.policy.shipped import shipped_directory
+from sentinel_kernel.probes import Finding, applicable, run_probe
+from sentinel_kernel.supervisor import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TRIAL_SECONDS: Final = 30.0
+_TRIAL_PROFILE: Final = "strict"
+_CONTROL: Final = 3
+
+
+def boot_a_sandbox(python: str = sys.executable) -> str:
+    """Boot a sandbox the way a notebook's is booted, run ``true`` in it, and return how long it took.
+
+    Raises:
+        SentinelError: it can't be set up, or what ran in it did not end well.
+
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, tempfile.TemporaryDirectory(prefix="sentinel-doctor-") as workspace:
+        with theirs:
+            supervisor = os.path.join(os.path.dirname(protocol.__file__), "__main__.py")
+            child = os.posix_spawn(
+                python,
+                [python, "-I", "-S", supervisor],
+                os.environ,
+                file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL)],
+            )
+        ours.settimeout(_TRIAL_SECONDS)
+        try:
+            request = {
+                "op": protocol.OP_START,
+                "id": 1,
+                "profile": _TRIAL_PROFILE,
+                "profile_directories": [shipped_directory("profiles")],
+                "workspace": workspace,
+                "python": python,
+                "payload": [shutil.which("true") or "/bin/true"],
+            }
+            protocol.send(ours, request)
+            return _follow(ours)
+        except TimeoutError:
+            raise SentinelError(f"The supervisor said nothing for {_TRIAL_SECONDS:.0f} s.") from None
+        finally:
+            ours.close()  # the supervisor ends with its host, and the sandbox with the supervisor
+            os.waitpid(child, 0)
+
+
+def _follow(control: socket.socket) -> str:
+    """Read the supervisor's events until ``true`` has ended."""
+    started = time.monotonic()
+    seconds = 0.0
+    while (received := protocol.receive(control)) is not None:
+        message, descriptors = received
+        for descriptor in descriptors:
+            os.close(descriptor)
+        match message.get("event"):
+            case protocol.EVENT_READY:
+                seconds = time.monotonic() - started
+            case protocol.EVENT_UNAVAILABLE:
+                raise BootError(
+                    message["step"], message["errno"] or 0, message["cause_en"], message["remedy_en"]
+                )
+            case protocol.EVENT_WORKER_DIED:
+                cause = message["cause"]
+                if cause["kind"] != "exit" or cause["status"] != 0:
+                    raise SentinelError(f"What ran in the sandbox did not end well: {cause}.")
+                return (
+                    f"set up in {seconds * 1000:.0f} ms, `true` ran in it under the profile {_TRIAL_PROFILE}"
+                )
+    raise SentinelError("The supervisor ended without a word.", "Run it by hand to see its error output.")
+
+
+def examine() -> tuple[Finding, ...]:
+    """Run every probe that applies, then boot a sandbox; the last finding is the sandbox's."""
+    findings = [run_probe(probe) for probe in applicable()]
+    try:
+        ok, detail, remedy = True, boot_a_sandbox(), ""
+    except BootError as error:
+        ok, detail, remedy = False, f"step {error.step}: {error.message}", error.remedy
+    except SentinelError as error:
+        ok, detail, remedy = False, error.message, error.remedy
+    return (*findings, Finding("sandbox", "the sandbox", "all of it together", True, ok, detail, remedy))
+
+
+def main(*, as_json: bool) -> int:
+    """Print what was found and return 0 where the sandbox boots, 1 where it does not."""
+    findings = examine()
+    print(json.dumps(_document(findings), indent=1) if as_json else _text(findings))
+    return 0 if findings[-1].ok else 1
+
+
+def _document(findings: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "linux": platform.release(),
+        "machine": platform.machine(),
+        "python": sys.executable,
+        "uid": os.geteuid(),
+        "boots": findings[-1].ok,
+        "findings": [asdict(finding) for finding in findings],
+    }
+
+
+def _text(findings: Sequence[Finding]) -> str:
+    width = max(len(finding.title) for finding in findings)
+    python = platform.python_version()
+    machine = f"Linux {platform.release()} ({platform.machine()})"
+    lines = [f"Sentinel Kernel {__version__}, {machine}, Python {python}, uid {os.geteuid()}", ""]
+    for finding in findings:
+        state = "ok     " if finding.ok else "MISSING" if finding.needed else "absent "
+        lines.append(f"{state}  {finding.title:{width}}  {finding.detail}")
+        if not finding.ok:
+            lines.append(f"{'':9}{'':{width}}  for: {finding.purpose}")
+        if finding.remedy:
+            lines.append(f"{'':9}{'':{width}}  repair: {finding.remedy}")
+    verdict = (
+        "The sandbox boots." if findings[-1].ok else "The sandbox does not boot: cells would be refused."
+    )
+    return "\n".join([*lines, "", verdict])

@@ -1,0 +1,124 @@
+"""What every test shares: the report's header, honest skips, leftovers, and who runs a command.
+
+A test that needs a mechanism of the host says so with ``@pytest.mark.requires("user_namespaces")``; the names
+are those of `sentinel-kernel doctor`'s probes, and each is tried for real once a run. What is missing skips
+the test with the reason; under SENTINEL_MUST_RUN=1, which CI sets, it fails it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import leaks
+import pytest
+from hypothesis import settings
+from ordinary_user import Identity, ordinary_identity, own_identity
+
+from sentinel_kernel.probes import PROBES, Finding, applicable, run_probe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MUST_RUN = os.environ.get("SENTINEL_MUST_RUN") == "1"
+
+settings.register_profile("default", deadline=None, print_blob=True)
+settings.register_profile("fuzz", deadline=None, max_examples=20_000, print_blob=True)
+settings.load_profile("default")
+
+# A folder of this run's own: what two runs leave behind must not be mistaken for each other.
+_RUN = Path(tempfile.mkdtemp(prefix="sentinel-tests-"))
+
+
+@functools.cache
+def finding(name: str) -> Finding:
+    """Return what the probe ``name`` finds on this machine."""
+    return run_probe(next(probe for probe in PROBES if probe.name == name))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare the run: own run-time folder and cache, orphans in sight, long fuzzing only when asked for."""
+    leaks.adopt_orphans()
+    if "fuzz" in (config.option.markexpr or "") and "not fuzz" not in config.option.markexpr:
+        settings.load_profile("fuzz")
+    for variable, name in (
+        ("XDG_RUNTIME_DIR", "run"),
+        ("XDG_CACHE_HOME", "cache"),
+        ("XDG_DATA_HOME", "share"),
+    ):
+        folder = _RUN / name
+        folder.mkdir(mode=0o700)
+        os.environ[variable] = str(folder)
+    for variable in [
+        name for name in os.environ if name.startswith(("SENTINEL_PROFILE", "SENTINEL_LANG", "JUPYTER"))
+    ]:
+        del os.environ[variable]
+
+
+def pytest_unconfigure() -> None:
+    """Remove this run's folder."""
+    shutil.rmtree(_RUN, ignore_errors=True)
+
+
+def pytest_report_header() -> list[str]:
+    """Print what the tests run on."""
+    machine = f"Linux {platform.release()} {platform.machine()}"
+    lines = [f"sentinel: {machine}, Python {sys.executable}, uid {os.geteuid()}, must run: {MUST_RUN}"]
+    for probe in applicable():
+        found = finding(probe.name)
+        lines.append(f"sentinel: {found.title}: {'' if found.ok else 'ABSENT: '}{found.detail}")
+    return lines
+
+
+@pytest.fixture(autouse=True)
+def _requirements(request: pytest.FixtureRequest) -> None:
+    """Skip, or under SENTINEL_MUST_RUN=1 fail, a test whose mechanisms are not there."""
+    for mark in request.node.iter_markers("requires"):
+        for name in mark.args:
+            found = finding(name)
+            if not found.ok:
+                reason = f"{found.title}: {found.detail} {found.remedy}"
+                if MUST_RUN:
+                    pytest.fail(reason)
+                pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(request: pytest.FixtureRequest, _requirements: None) -> Iterator[None]:
+    """Look for leftovers after each test that boots a sandbox."""
+    if request.node.get_closest_marker("sandbox") is None:
+        yield
+        return
+    before = leaks.traces()
+    yield
+    leaks.wait_clean(before)
+
+
+@pytest.fixture(scope="session")
+def ordinary_user() -> Identity:
+    """Return an ordinary user that runs commands; its environment holds this tree's built wheel."""
+    return ordinary_identity()
+
+
+@pytest.fixture(scope="session")
+def own_user(tmp_path_factory: pytest.TempPathFactory) -> Identity:
+    """Return whoever runs the tests."""
+    return own_identity(tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(params=["root", "ordinary user"])
+def identity(request: pytest.FixtureRequest) -> Identity:
+    """Return root, then an ordinary user: what has to hold for both is tested with both."""
+    if request.param == "ordinary user":
+        ordinary: Identity = request.getfixturevalue("ordinary_user")
+        return ordinary
+    if os.geteuid() != 0:
+        pytest.skip("root's side is tested when the tests are run by root")
+    own: Identity = request.getfixturevalue("own_user")
+    return own
