@@ -47,7 +47,7 @@ class Limits:
 
 
 class Ledger:
-    """Counts the bytes of the worker's large frames that are alive in the host, libzmq's queues included.
+    """Counts the bytes of large messages from the worker that are alive in the host, libzmq's queues too.
 
     libzmq gives no account of what it has queued for a slow client. Large frames are handed to it without a
     copy, so the life of their memory is that account.
@@ -56,17 +56,11 @@ class Ledger:
     def __init__(self) -> None:
         self._sizes: dict[weakref.ref[mmap.mmap], int] = {}
 
-    def track(self, block: mmap.mmap, size: int) -> Callable[[int], None]:
-        """Count ``block`` until it is freed; the function returned changes its size (bytes)."""
-        # The callback runs in whatever thread drops the last reference (pyzmq's own, as a rule): a dict's
-        # pop is atomic there.
-        reference = weakref.ref(block, self._forget)
-        self._sizes[reference] = size
-
-        def resize(size: int) -> None:
-            self._sizes[reference] = size
-
-        return resize
+    def track(self, memory: mmap.mmap) -> None:
+        """Count ``memory`` until it is freed."""
+        # The callback runs in whatever thread drops the last reference (pyzmq's own, as a rule): a dict's pop
+        # is atomic there.
+        self._sizes[weakref.ref(memory, self._forget)] = len(memory)
 
     def _forget(self, reference: weakref.ref[mmap.mmap]) -> None:
         self._sizes.pop(reference, None)
@@ -74,28 +68,27 @@ class Ledger:
     @property
     def live_bytes(self) -> int:
         """How many bytes are alive now."""
-        return sum(list(self._sizes.values()))
+        return sum(list(self._sizes.values())) if self._sizes else 0
 
 
-def _map(size: int, ledger: Ledger) -> tuple[mmap.mmap, Callable[[int], None]]:
-    """Return ``size`` bytes of fresh memory, counted in the ledger, and the function that recounts it."""
+def _map(size: int) -> mmap.mmap:
+    """Return ``size`` bytes of fresh memory. Raises ProtocolError where there are none."""
     try:
         # Private and anonymous: mremap(2) lets it grow without a copy, and its pages exist only once written.
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise ProtocolError(f"The host has no memory for {size} bytes from the worker.") from error
-    return memory, ledger.track(memory, size)
 
 
 class _Block:
     """The memory of one large frame, which doubles as the frame's bytes arrive."""
 
-    __slots__ = ("_memory", "_recount", "filled", "room", "size")
+    __slots__ = ("_memory", "filled", "room", "size")
 
-    def __init__(self, size: int, ledger: Ledger) -> None:
+    def __init__(self, size: int) -> None:
         self.size = size
         self.filled = 0
-        self._memory, self._recount = _map(min(size, _FIRST_BLOCK_BYTES), ledger)
+        self._memory = _map(min(size, _FIRST_BLOCK_BYTES))
         self.room = memoryview(self._memory)
 
     def received(self, count: int) -> bool:
@@ -110,7 +103,6 @@ class _Block:
                 self._memory.resize(capacity)
             except (OSError, SystemError) as error:
                 raise ProtocolError(f"The host has no memory for {capacity} bytes more.") from error
-            self._recount(capacity)
             self.room = memoryview(self._memory)
         return False
 
@@ -215,7 +207,7 @@ class Decoder:
 
     def _begin_block(self, size: int, body: int, *, more: bool) -> None:
         """Start a large frame with what the ring already holds of it."""
-        block = _Block(size, self._ledger)
+        block = _Block(size)
         have = min(self._end - body, size)
         block.room[:have] = self._view[body : body + have]
         self._start = body + have
@@ -231,12 +223,16 @@ class Decoder:
             return
         if self._small_bytes > _SMALL_TOTAL_BYTES:
             self._gather()
+        owners = {id(part.obj): part.obj for part in self._frames if isinstance(part, memoryview)}
+        for memory in owners.values():
+            if isinstance(memory, mmap.mmap):
+                self._ledger.track(memory)
         self.messages.append(self._frames)
         self._frames, self._message_bytes, self._small_bytes = [], 0, 0
 
     def _gather(self) -> None:
         """Move the many small frames of a large message into tracked memory, so that the ledger sees them."""
-        memory = memoryview(_map(self._small_bytes, self._ledger)[0])
+        memory = memoryview(_map(self._small_bytes))
         position = 0
         for index, frame in enumerate(self._frames):
             if isinstance(frame, bytes):

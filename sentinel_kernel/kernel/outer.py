@@ -1,0 +1,93 @@
+"""The sockets that Jupyter clients talk to: bound from the connection file, used by one thread."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import zmq
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sentinel_kernel.kernel.connection import Connection
+    from sentinel_kernel.kernel.wire import Part
+
+    Socket = zmq.Socket[bytes]
+
+_COPIED_BYTES = 64 * 1024
+"""A received frame up to this size is copied out of libzmq at once; a longer one is used where it is."""
+
+
+class Outer:
+    """Binds shell, control, stdin, iopub and the heartbeat; the iopub socket reports subscriptions.
+
+    Raises zmq.ZMQError where an address can't be bound.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.context: zmq.Context[Socket] = zmq.Context()
+        self._connection = connection
+        self.shell = self._bind(self.context, "shell", zmq.ROUTER)
+        self.control = self._bind(self.context, "control", zmq.ROUTER)
+        self.stdin = self._bind(self.context, "stdin", zmq.ROUTER)
+        self.iopub = self._bind(self.context, "iopub", zmq.XPUB)
+        # A thread and context of its own, so that a busy loop never looks like a dead kernel.
+        self._heartbeat = self._bind(zmq.Context(), "hb", zmq.ROUTER)
+        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+
+    def _bind(self, context: zmq.Context[Socket], channel: str, kind: int) -> Socket:
+        socket = context.socket(kind)
+        socket.linger = 1000
+        if kind == zmq.ROUTER:
+            socket.router_handover = 1  # a client that reconnects under its identity is the same client
+        if self._connection.curve_secretkey is not None:
+            socket.curve_secretkey = self._connection.curve_secretkey
+            socket.curve_publickey = self._connection.curve_publickey
+            socket.curve_server = 1
+        socket.bind(self._connection.address(channel))
+        return socket
+
+    def _beat(self) -> None:
+        zmq.proxy(self._heartbeat, self._heartbeat)
+
+    def close(self, linger_ms: int) -> None:
+        """Close all but the heartbeat; clients get at most ``linger_ms`` to take what was sent to them."""
+        for socket in (self.shell, self.control, self.stdin, self.iopub):
+            socket.close(linger=linger_ms)
+        self.context.term()
+
+
+def has_input(socket: Socket) -> bool:
+    """Tell whether a message waits; this also lets libzmq see what its threads have brought."""
+    return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
+
+
+def receive(socket: Socket) -> list[Part] | None:
+    """Return the next message's frames, or None where there is none now."""
+    try:
+        frames = socket.recv_multipart(zmq.NOBLOCK, copy=False)
+    except zmq.Again:
+        return None
+    return [frame.bytes if len(frame) <= _COPIED_BYTES else frame.buffer for frame in frames]
+
+
+def send(socket: Socket, parts: Sequence[Part]) -> bool:
+    """Send one message; False where the socket takes none now (nothing was sent then).
+
+    Large frames are handed to libzmq without a copy: their memory is alive until the last client has them.
+    """
+    last = len(parts) - 1
+    for index, part in enumerate(parts):
+        flags = zmq.NOBLOCK if index == last else zmq.NOBLOCK | zmq.SNDMORE
+        try:
+            if isinstance(part, bytes):
+                socket.send(part, flags)
+            else:
+                socket.send(zmq.Frame(part, copy=False, copy_threshold=0), flags, copy=False)
+        except zmq.Again:
+            # Only the first frame can meet a full queue: libzmq counts whole messages (pipe.cpp, check_hwm).
+            return False
+        except zmq.ZMQError:
+            return True  # EHOSTUNREACH: the client is gone; nobody is left to tell
+    return True

@@ -1,0 +1,102 @@
+"""What the kernel was started with: its arguments, and the little of the environment that it heeds."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.errors import SentinelError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+DEFAULT_PROFILE = "strict"
+
+_WORKER_VARIABLES = frozenset(
+    {
+        "JPY_SESSION_NAME",  # ipykernel's __session__
+        "LANG",
+        "LANGUAGE",
+        "MKL_NUM_THREADS",
+        "MPLBACKEND",
+        "NUMBA_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "PYTHONHASHSEED",
+        "SENTINEL_LANG",
+        "TZ",
+    }
+)
+"""The variables that reach a cell, beside LC_*. All others stay outside: tokens hide under any name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How this kernel was started. ``workspace`` is the notebook's folder, an absolute real path."""
+
+    connection_file: str
+    worker_arguments: tuple[str, ...]
+    profile: str
+    profile_directories: tuple[str, ...]
+    language: str
+    workspace: str
+    environment: dict[str, str]
+    parent_pid: int
+
+
+def read_settings(arguments: Sequence[str], environment: Mapping[str, str], folder: str) -> Settings:
+    """Return the settings. Raises SentinelError where there is no connection file."""
+    connection_file, rest = _connection_file(arguments)
+    parent = environment.get("JPY_PARENT_PID", "")
+    return Settings(
+        connection_file=connection_file,
+        worker_arguments=tuple(rest),
+        profile=environment.get("SENTINEL_PROFILE") or DEFAULT_PROFILE,
+        profile_directories=(os.path.join(_config_home(environment), "sentinel-kernel", "profiles"),),
+        language=language(environment),
+        workspace=os.path.realpath(folder),
+        environment=worker_environment(environment),
+        parent_pid=int(parent) if parent.isdecimal() else 0,
+    )
+
+
+def _connection_file(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the connection file and the other arguments, which are the worker's (as ipykernel takes them)."""
+    found, rest, position = "", [], 0
+    while position < len(arguments):
+        argument = arguments[position]
+        if argument == "-f" and position + 1 < len(arguments):
+            position += 1
+            found = arguments[position]
+        elif argument.startswith("-f="):
+            found = argument[3:]
+        else:
+            rest.append(argument)
+        position += 1
+    if not found:
+        raise SentinelError(
+            "The kernel was started without a connection file.",
+            "Start it from JupyterLab, or with: jupyter console --kernel sentinel.",
+        )
+    return found, rest
+
+
+def _config_home(environment: Mapping[str, str]) -> str:
+    return environment.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+
+
+def language(environment: Mapping[str, str]) -> str:
+    """Return "zh" or "en": SENTINEL_LANG if it is one of them, else what the locale says."""
+    chosen = environment.get("SENTINEL_LANG", "").lower()
+    if not chosen:
+        chosen = next((environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), "")
+    return "zh" if chosen.lower().startswith("zh") else "en"
+
+
+def worker_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that cells may see."""
+    return {
+        name: value for name, value in environment.items() if name in _WORKER_VARIABLES or name.startswith("LC_")
+    }

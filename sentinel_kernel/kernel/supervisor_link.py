@@ -1,0 +1,139 @@
+"""The host's side of the control socket: numbered requests with deadlines, and events as they come."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import deque
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.kernel.loop import READ, WRITE
+from sentinel_kernel.supervisor import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.kernel.loop import Loop, Timer
+    from sentinel_kernel.kernel.supervisor_process import SupervisorProcess
+    from sentinel_kernel.kernel.wire import Json
+
+    OnReply = Callable[[Json], None]
+    OnEvent = Callable[[Json, list[int]], None]
+
+
+class SupervisorLink:
+    """Talks with one supervisor process until either end is gone.
+
+    ``on_event`` gets every event that is no reply, with the descriptors that came along (then the receiver's own).
+    ``on_gone`` is called once, with the reason, when the supervisor ended, broke the protocol or let a request
+    wait past its deadline; it has been killed by then, and the sandbox with it.
+    """
+
+    def __init__(
+        self, loop: Loop, process: SupervisorProcess, on_event: OnEvent, on_gone: Callable[[str], None]
+    ) -> None:
+        self._loop = loop
+        self._process = process
+        self._on_event = on_event
+        self._on_gone = on_gone
+        self._next_id = process.first_request
+        self._pending: dict[int, tuple[OnReply, Timer]] = {}
+        self._outgoing: deque[Json] = deque()
+        self._gone = False
+        self._fd = process.control.fileno()
+        loop.watch(self._fd, lambda _events: self.drain())
+
+    @property
+    def gone(self) -> bool:
+        """Whether the supervisor is no more."""
+        return self._gone
+
+    def expect_first(self, on_reply: OnReply, seconds: float) -> None:
+        """Await the answer to the request that was sent with the process's start."""
+        self._expect("start", self._next_id, on_reply, seconds)
+
+    def request(self, operation: str, fields: Json, on_reply: OnReply, seconds: float) -> None:
+        """Send a request; ``on_reply`` gets its answer, unless the supervisor goes first."""
+        if self._gone:
+            return
+        self._next_id += 1
+        self._expect(operation, self._next_id, on_reply, seconds)
+        self._outgoing.append({**fields, "op": operation, "id": self._next_id})
+        self._flush()
+
+    def drain(self) -> None:
+        """Take what the supervisor has said so far, and send what waits for it."""
+        while not self._gone:
+            try:
+                received = protocol.receive(self._process.control)
+            except BlockingIOError:
+                break
+            except (ProtocolError, OSError) as error:
+                self._fail(str(error))
+                return
+            if received is None:
+                self._fail("The supervisor ended.")
+                return
+            self._take(*received)
+        if self._outgoing:
+            self._flush()
+
+    def close(self) -> None:
+        """Close the socket (the supervisor then ends the sandbox and itself) without a call to ``on_gone``."""
+        if self._gone:
+            return
+        self._gone = True
+        for _, timer in self._pending.values():
+            timer.cancel()
+        self._pending.clear()
+        self._loop.forget(self._fd)
+        self._process.control.close()
+
+    def kill(self) -> None:
+        """End the supervisor now; the Linux kernel ends the sandbox with it (PR_SET_PDEATHSIG)."""
+        self.close()
+        try:
+            os.kill(self._process.pid, signal.SIGKILL)
+            os.waitpid(self._process.pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            return
+
+    def _expect(self, operation: str, request_id: int, on_reply: OnReply, seconds: float) -> None:
+        def overdue() -> None:
+            self._fail(f"The supervisor did not answer {operation!r} within {seconds:g} s.")
+
+        self._pending[request_id] = (on_reply, self._loop.call_later(seconds, overdue))
+
+    def _take(self, message: Json, fds: list[int]) -> None:
+        if message.get("event") != protocol.EVENT_REPLY:
+            self._on_event(message, fds)
+            return
+        for fd in fds:
+            os.close(fd)
+        waiting = self._pending.pop(message.get("id", 0), None)
+        if waiting is not None:
+            on_reply, timer = waiting
+            timer.cancel()
+            on_reply(message)
+
+    def _flush(self) -> None:
+        while self._outgoing:
+            try:
+                protocol.send(self._process.control, self._outgoing[0])
+            except BlockingIOError:
+                self._loop.change(self._fd, READ | WRITE)
+                return
+            except OSError:
+                return  # the end is found, and told, by the next read
+            except ProtocolError as error:
+                self._fail(str(error))
+                return
+            self._outgoing.popleft()
+        self._loop.change(self._fd, READ)
+
+    def _fail(self, reason: str) -> None:
+        if self._gone:
+            return
+        self.kill()
+        self._on_gone(reason)

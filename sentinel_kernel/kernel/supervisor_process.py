@@ -1,0 +1,103 @@
+"""Starts the supervisor, and puts the first request into its socket before anything heavy is imported here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.supervisor import protocol
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sentinel_kernel.kernel.settings import Settings
+
+CONTROL_FD = 3
+"""Where the supervisor finds its end of the control socket."""
+
+_SECRETS = ("TOKEN", "PASSWORD", "SECRET", "API_KEY")
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisorProcess:
+    """A started supervisor: its pid, the host's end of the control socket, and the id of the first request."""
+
+    pid: int
+    control: socket.socket
+    first_request: int
+
+
+def start_request(
+    settings: Settings, request_id: int, profile: str, reason: str, extra_arguments: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Return the request that makes a sandbox (``reason``: start, reset, profile or restart)."""
+    return {
+        "op": protocol.OP_START,
+        "id": request_id,
+        "profile": profile,
+        "profile_directories": list(settings.profile_directories),
+        "workspace": settings.workspace,
+        "python": sys.executable,
+        "argv": [*settings.worker_arguments, *extra_arguments],
+        "environment": settings.environment,
+        "language": settings.language,
+        "reason": reason,
+    }
+
+
+def start_supervisor(
+    settings: Settings, profile: str, reason: str, first_request: int = 1, extra_arguments: tuple[str, ...] = ()
+) -> SupervisorProcess:
+    """Start a supervisor that makes a sandbox for ``profile`` at once.
+
+    Raises OSError where no process can be started, ProtocolError where the request does not fit.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        try:
+            protocol.send(
+                ours, start_request(settings, first_request, profile, reason, extra_arguments)
+            )
+            pid = _spawn(theirs.fileno())
+        except BaseException:
+            ours.close()
+            raise
+    ours.setblocking(False)
+    return SupervisorProcess(pid, ours, first_request)
+
+
+def _spawn(control_fd: int) -> int:
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    script = os.path.join(package, "supervisor", "__main__.py")
+    # A session of its own: the client's SIGKILL for the host's process group must not take the supervisor, which
+    # saves files first. Its standard streams stay the server's log, save the input.
+    spare = os.dup(control_fd) if control_fd == CONTROL_FD else -1  # dup2 onto itself would keep close-on-exec
+    try:
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", script],
+            supervisor_environment(dict(os.environ)),
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, spare if spare >= 0 else control_fd, CONTROL_FD),
+            ],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=[signal.SIGINT, signal.SIGPIPE, signal.SIGTERM],
+        )
+    finally:
+        if spare >= 0:
+            os.close(spare)
+
+
+def supervisor_environment(environment: dict[str, str]) -> dict[str, str]:
+    """Return the environment without what looks like a secret: the supervisor has no use for one."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not any(mark in name.upper() for mark in _SECRETS) and not name.startswith("PYTHON")
+    }

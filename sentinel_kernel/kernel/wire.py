@@ -1,0 +1,143 @@
+"""Jupyter's wire format: where a message's frames are, its signature, and how host-made messages are built.
+
+``[identity..., "<IDS|MSG>", signature, header, parent header, metadata, content, buffer...]``; the
+signature covers the four JSON frames, never the buffers (Jupyter messaging protocol 5.4, "The wire
+protocol").
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from sentinel_kernel.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Part = bytes | memoryview
+    Json = dict[str, Any]
+
+DELIMITER = b"<IDS|MSG>"
+SIGNATURE, HEADER, PARENT, METADATA, CONTENT = range(5)
+"""The places of a message's frames behind the delimiter; buffers follow."""
+
+PROTOCOL_VERSION = "5.4"
+HEADER_BYTES = 64 * 1024
+"""The longest header or parent header; an ordinary one has 300 bytes, JupyterLab's with a cell id a few
+more."""
+
+_HISTORY = 65_536
+
+
+def split(frames: Sequence[Part]) -> tuple[list[Part], list[Part]]:
+    """Return the identities, and the frames from the signature on (at least five). Raises ProtocolError."""
+    for index, frame in enumerate(frames):
+        if len(frame) == len(DELIMITER) and frame == DELIMITER:
+            if len(frames) - index <= CONTENT + 1:
+                break
+            return list(frames[:index]), list(frames[index + 1 :])
+    raise ProtocolError("A message has no delimiter or too few frames.")
+
+
+def decode(part: Part, maximum_bytes: int) -> Json:
+    """Return the JSON object in ``part``. Raises ProtocolError, and nothing else.
+
+    Only strict UTF-8 passes, so that no client can read another object out of the same bytes (json.loads
+    would also take UTF-16 and UTF-32).
+    """
+    if len(part) > maximum_bytes:
+        raise ProtocolError(f"A frame of {len(part)} bytes is longer than {maximum_bytes}.")
+    try:
+        value = json.loads(str(part, "utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError("A frame is not JSON in UTF-8.") from error
+    if not isinstance(value, dict):
+        raise ProtocolError("A frame is not a JSON object.")
+    return value
+
+
+def encode(value: Json) -> bytes:
+    """Return ``value`` as JSON (ASCII, so that lone surrogates from the worker can't make it fail)."""
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def text_of(value: Json, key: str, maximum: int = 1000) -> str:
+    """Return the string at ``key``, cut to ``maximum`` characters, or "" where there is none."""
+    text = value.get(key)
+    return text[:maximum] if isinstance(text, str) else ""
+
+
+class Session:
+    """Signs what goes to clients, checks what comes from them, and heads the host's own messages.
+
+    ``key`` is the connection file's; an empty one switches signatures off, as in every Jupyter kernel.
+    Raises ValueError for a scheme that is not ``hmac-`` and a hash that this Python has.
+    """
+
+    def __init__(self, key: bytes, scheme: str = "hmac-sha256") -> None:
+        kind, _, digest = scheme.partition("-")
+        if key and (kind != "hmac" or not digest):
+            raise ValueError(f"The signature scheme {scheme!r} is not known.")
+        self._hmac = hmac.new(key, digestmod=digest) if key else None
+        self._seen: dict[bytes, None] = {}
+        self._session_id = os.urandom(16).hex()
+        self._count = 0
+
+    def sign(self, parts: Sequence[Part]) -> bytes:
+        """Return the signature of four JSON frames."""
+        if self._hmac is None:
+            return b""
+        digest = self._hmac.copy()
+        for part in parts:
+            digest.update(part)
+        return digest.hexdigest().encode("ascii")
+
+    def accepts(self, parts: Sequence[Part]) -> bool:
+        """Tell whether a client's message (from the signature on) is signed, and not seen before."""
+        if self._hmac is None:
+            return True
+        signature = bytes(parts[SIGNATURE])
+        if not hmac.compare_digest(signature, self.sign(parts[HEADER : CONTENT + 1])):
+            return False
+        if signature in self._seen:
+            return False
+        self._seen[signature] = None
+        if len(self._seen) > _HISTORY:
+            del self._seen[next(iter(self._seen))]
+        return True
+
+    def header(self, msg_type: str) -> bytes:
+        """Return a fresh header for a message of the host's own."""
+        self._count += 1
+        now = time.time()
+        date = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1e6):06d}Z"
+        return encode(
+            {
+                "msg_id": f"{self._session_id}_{os.getpid()}_{self._count}",
+                "msg_type": msg_type,
+                "username": "sentinel",
+                "session": self._session_id,
+                "date": date,
+                "version": PROTOCOL_VERSION,
+            }
+        )
+
+    def message(
+        self, msg_type: str, content: Json, parent: Part = b"{}", metadata: Json | None = None
+    ) -> list[Part]:
+        """Return a host-made message: delimiter, signature and JSON frames, ready to be sent."""
+        parts = [self.header(msg_type), parent, encode(metadata or {}), encode(content)]
+        return [DELIMITER, self.sign(parts), *parts]
+
+    def signed(self, parts: Sequence[Part]) -> list[Part]:
+        """Return a worker's message (from the signature on) as it goes to a client: signed by the host."""
+        return [DELIMITER, self.sign(parts[HEADER : CONTENT + 1]), *parts[HEADER:]]
+
+
+def unsigned(identities: Sequence[Part], parts: Sequence[Part]) -> list[Part]:
+    """Return a client's message (from the signature on) as it goes to the worker, which has no key."""
+    return [*identities, DELIMITER, b"", *parts[HEADER:]]

@@ -1,0 +1,1 @@
+"""What runs inside the sandbox: init and the worker, an ipykernel. Hostile from the first cell on."""
