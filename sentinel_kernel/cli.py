@@ -101,10 +101,10 @@ def kernel_json(specification: dict[str, Any]) -> str:
 
 
 def _load(name: str) -> Profile:
+    from sentinel_kernel.kernel.settings import profile_directories  # noqa: PLC0415
     from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415
-    from sentinel_kernel.policy.shipped import profile_directories  # noqa: PLC0415
 
-    return load_profile(name, profile_directories())
+    return load_profile(name, profile_directories(os.environ))
 
 
 def _install(arguments: argparse.Namespace) -> int:
@@ -127,10 +127,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _profiles(_: argparse.Namespace) -> int:
+    from sentinel_kernel.kernel.settings import profile_directories  # noqa: PLC0415
     from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415
-    from sentinel_kernel.policy.shipped import profile_directories  # noqa: PLC0415
 
-    for name in list_profiles(profile_directories()):
+    for name in list_profiles(profile_directories(os.environ)):
         print(_summary(_load(name)))
     return 0
 

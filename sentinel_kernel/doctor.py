@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sentinel_kernel import __version__
 from sentinel_kernel.errors import BootError, SentinelError
-from sentinel_kernel.policy.shipped import shipped_directory
+from sentinel_kernel.kernel.supervisor_process import spawn
 from sentinel_kernel.probes import Finding, applicable, run_probe
 from sentinel_kernel.supervisor import protocol
 
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
 _TRIAL_SECONDS: Final = 30.0
 _TRIAL_PROFILE: Final = "strict"
-_CONTROL: Final = 3
 
 
-def boot_a_sandbox(python: str = sys.executable) -> str:
+def boot_a_sandbox() -> str:
     """Boot a sandbox the way a notebook's is booted, run ``true`` in it, and return how long it took.
 
     Raises:
@@ -37,22 +36,15 @@ def boot_a_sandbox(python: str = sys.executable) -> str:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, tempfile.TemporaryDirectory(prefix="sentinel-doctor-") as workspace:
         with theirs:
-            supervisor = os.path.join(os.path.dirname(protocol.__file__), "__main__.py")
-            child = os.posix_spawn(
-                python,
-                [python, "-I", "-S", supervisor],
-                os.environ,
-                file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL)],
-            )
+            child = spawn(theirs.fileno())
         ours.settimeout(_TRIAL_SECONDS)
         try:
             request = {
                 "op": protocol.OP_START,
                 "id": 1,
                 "profile": _TRIAL_PROFILE,
-                "profile_directories": [shipped_directory("profiles")],
                 "workspace": workspace,
-                "python": python,
+                "python": sys.executable,
                 "payload": [shutil.which("true") or "/bin/true"],
             }
             protocol.send(ours, request)

@@ -54,7 +54,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
         connection_file=connection_file,
         worker_arguments=tuple(rest),
         profile=environment.get("SENTINEL_PROFILE") or DEFAULT_PROFILE,
-        profile_directories=(os.path.join(_config_home(environment), "sentinel-kernel", "profiles"),),
+        profile_directories=profile_directories(environment),
         language=language(environment),
         workspace=os.path.realpath(folder),
         environment=worker_environment(environment),
@@ -83,8 +83,10 @@ def _connection_file(arguments: Sequence[str]) -> tuple[str, list[str]]:
     return found, rest
 
 
-def _config_home(environment: Mapping[str, str]) -> str:
-    return environment.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+def profile_directories(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return where the user's own profiles are looked for, before the shipped ones."""
+    home = environment.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return (os.path.join(home, "sentinel-kernel", "profiles"),)
 
 
 def language(environment: Mapping[str, str]) -> str:

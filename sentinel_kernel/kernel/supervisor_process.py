@@ -62,7 +62,7 @@ def start_supervisor(
             protocol.send(
                 ours, start_request(settings, first_request, profile, reason, extra_arguments)
             )
-            pid = _spawn(theirs.fileno())
+            pid = spawn(theirs.fileno())
         except BaseException:
             ours.close()
             raise
@@ -70,7 +70,8 @@ def start_supervisor(
     return SupervisorProcess(pid, ours, first_request)
 
 
-def _spawn(control_fd: int) -> int:
+def spawn(control_fd: int) -> int:
+    """Start a supervisor whose control socket is ``control_fd`` here, and return its process id."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     script = os.path.join(package, "supervisor", "__main__.py")
     # A session of its own: the client's SIGKILL for the host's process group must not take the supervisor, which
