@@ -42,6 +42,15 @@ def start_request(
         "profile_directories": list(settings.profile_directories),
         "workspace": settings.workspace,
         "python": sys.executable,
+        # What this process knows of its own interpreter saves the supervisor from asking it (some 40 ms).
+        "python_facts": {
+            "prefix": sys.prefix,
+            "base_prefix": sys.base_prefix,
+            "module_directories": [path for path in sys.path if path],
+        },
+        "magics": list(protocol.HOST_MAGICS),
+        # The key in it speaks for the person; it may lie in the notebook's folder.
+        "hidden": [os.path.realpath(settings.connection_file)],
         "argv": [*settings.worker_arguments, *extra_arguments],
         "environment": settings.environment,
         "language": settings.language,
@@ -80,7 +89,8 @@ def spawn(control_fd: int) -> int:
     try:
         return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", script],
+            # It runs without site; the folders are for pyseccomp, behind the standard library.
+            [sys.executable, "-I", "-S", script, *(path for path in sys.path if path.endswith("-packages"))],
             supervisor_environment(dict(os.environ)),
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
