@@ -40,7 +40,7 @@ test: $(STAMP) ## every test (ARGS=pytest options)
 	$(BIN)/python -m pytest $(ARGS)
 
 bench: $(STAMP) ## measure against plain ipykernel and bubblewrap, side by side
-	$(BIN)/python -m pytest -m bench --timeout=0 -s $(ARGS)
+	$(BIN)/python tests/benchmarks/run.py $(ARGS)
 
 soak: $(STAMP) ## long runs: leaks, kills at varied moments
 	$(BIN)/python -m pytest -m soak --timeout=0 $(ARGS)

@@ -51,6 +51,11 @@ class JupyterServer:
                 path = settings / extension / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(content))
+        subprocess.run(
+            [python, "-m", "sentinel_kernel.cli", "install", "--prefix", str(home / "kernelspec")],
+            check=True,
+            capture_output=True,
+        )
         self.log_path = home / "server.log"
         command = [
             *prefix,
@@ -92,6 +97,7 @@ class JupyterServer:
             "IPYTHONDIR": str(self.home / "ipython"),
             "JUPYTER_CONFIG_DIR": str(self.home / "config"),
             "JUPYTER_DATA_DIR": str(self.home / "data"),
+            "JUPYTER_PATH": str(self.home / "kernelspec" / "share" / "jupyter"),
             "JUPYTER_PREFER_ENV_PATH": "0",
             "JUPYTER_RUNTIME_DIR": str(self.home / "runtime"),
             "JUPYTERLAB_SETTINGS_DIR": str(self.home / "settings"),

@@ -93,6 +93,17 @@ class LabPage:
         """Wait until the cell at ``index`` shows the star of a cell that runs."""
         self.cell(index).locator(".jp-InputPrompt").filter(has_text="[*]").wait_for()
 
+    def text(self, index: int) -> str:
+        """Return the text that the cell at ``index`` shows below its source."""
+        return self.output(index).inner_text() if self.output(index).count() else ""
+
+    def saved(self) -> dict[str, Any]:
+        """Return the open notebook as it would be saved."""
+        model: dict[str, Any] = self.page.evaluate(
+            "() => window.jupyterapp.shell.currentWidget.content.model.toJSON()"
+        )
+        return model
+
     def accept_dialog(self) -> None:
         """Press the dialog's accept button."""
         self.page.locator(".jp-Dialog .jp-mod-accept").click()

@@ -1,0 +1,87 @@
+"""The command line: version, profiles, explanations; and doctor, which boots a sandbox to be sure."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from sentinel_kernel.policy.profile import list_profiles
+
+from sentinel_kernel import __version__, cli
+
+if TYPE_CHECKING:
+    from ordinary_user import Identity
+
+NO_USER_NAMESPACES = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+
+
+def test_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        cli.main(["--version"])
+    assert raised.value.code == 0
+    assert capsys.readouterr().out == f"sentinel-kernel {__version__}\n"
+
+
+def test_profiles_lists_each_with_what_it_allows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["profiles"]) == 0
+    shown = capsys.readouterr().out
+    for name in list_profiles([]):
+        assert f"\n{name}\n" in f"\n{shown}"
+    strict = shown.partition("strict\n")[2].partition("\n\n")[0]
+    assert "1 GiB" in strict
+    assert "1 processor" in strict
+
+
+def test_explain_tells_action_and_rule_of_one_call(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "strict", "mount"]) == 0
+    shown = capsys.readouterr().out
+    assert "mount" in shown
+    assert "KILL" in shown
+
+
+@pytest.mark.parametrize("arguments", [["explain", "no-such"], ["explain", "strict", "no_such_call"]])
+def test_what_does_not_exist_is_refused_with_a_reason(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 1
+    assert arguments[-1] in capsys.readouterr().err
+
+
+def test_a_profile_of_the_users_own_is_found(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = os.path.join(str(tmp_path), "sentinel-kernel", "profiles")
+    os.makedirs(folder)
+    with open(os.path.join(folder, "mine.json"), "w", encoding="utf-8") as file:
+        json.dump({"name": "mine", "extends": "strict", "description": "My own."}, file)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert cli.main(["profiles"]) == 0
+    assert "\nmine\n" in "\n" + capsys.readouterr().out
+
+
+@pytest.mark.sandbox
+@pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications")
+def test_doctor_boots_a_sandbox_and_exits_with_0(identity: Identity) -> None:
+    done = identity.run(identity.python, "-m", "sentinel_kernel.cli", "doctor", "--json")
+    document = json.loads(done.stdout)
+    assert document["boots"] is True
+    assert document["uid"] == identity.uid
+    findings = {entry["name"]: entry for entry in document["findings"]}
+    assert findings["sandbox"]["ok"]
+    assert all(entry["ok"] for entry in findings.values() if entry["needed"])
+    assert ("idmapped_mounts" in findings) == (identity.uid == 0)
+
+
+@pytest.mark.requires("user_namespaces")
+def test_doctor_names_what_is_missing_and_the_repair_and_exits_with_1(own_user: Identity) -> None:
+    command = ["unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c", NO_USER_NAMESPACES, "sh"]
+    done = own_user.run(*command, own_user.python, "-m", "sentinel_kernel.cli", "doctor", check=False)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("MISSING  user namespaces"))
+    assert "max_user_namespaces" in lines[at]
+    assert any("repair: As root: sysctl -w user.max_user_namespaces" in line for line in lines[at : at + 3])
+    assert any(line.startswith("MISSING  the sandbox") for line in lines)
+    assert lines[-1].startswith("The sandbox does not boot")
