@@ -38,7 +38,7 @@ class JupyterServer:
     def __init__(
         self, home: Path, root: Path, prefix: Sequence[str] = (), python: str = sys.executable
     ) -> None:
-        """Start the server below ``home``; ``prefix`` (``setpriv``, ``unshare`` …) comes before the command."""
+        """Start the server below ``home``; ``prefix`` (``unshare`` and the like) comes before the command."""
         self.home = home
         self.root = root
         self.token = secrets.token_hex(16)
