@@ -211,36 +211,23 @@ class Session:
     # --- making and ending a sandbox ----------------------------------------------------------------------------
 
     def _launch(self) -> None:
+        """Make the sandbox of the last request; when it can't be made, say so once everything is undone."""
         request = self._request
         if request is None:
             return
-        with contextlib.ExitStack() as undo:
-            try:
-                lease = self._identities.lease()
-                undo.callback(lease.close)
-                directory = RunDirectory()
-                undo.callback(directory.remove)
-                channels = directory.make_channels()
-                undo.callback(channels.close)
-                preparation = prepare(request, lease.identity, self._package_directory, directory.path)
-                self._announce(channels)
-                sandbox = start_sandbox(preparation.plan, preparation.filter_program, request.fault)
-            except SentinelError as error:
-                self._fail_start(error)
-                return
-            except OSError as error:
-                step = "prepare"
-                self._fail_start(BootError(step, error.errno or 0, f"Preparing the sandbox failed: {error}."))
-                return
-            undo.pop_all()
-        directory.remove()
-        handler = NotificationHandler(sandbox.listener, preparation.policy, self._ledger)
-        self._current = _Current(
-            sandbox, preparation, lease, WorkerLink(sandbox.control), handler, channels
-        )
+        try:
+            current = self._make_sandbox(request)
+        except SentinelError as error:
+            self._fail_start(error)
+            return
+        except OSError as error:
+            self._fail_start(BootError("prepare", error.errno or 0, f"Preparing the sandbox failed: {error}."))
+            return
+        self._current = current
         self._ledger.begin_cell()
         self._phase = Phase.WARMING
         self._deadline = time.monotonic() + _START_SECONDS
+        sandbox = current.sandbox
         for descriptor in (
             sandbox.listener.descriptor,
             sandbox.error_output,
@@ -248,9 +235,24 @@ class Session:
             sandbox.pidfd,
         ):
             self._poll.register(descriptor, select.POLLIN)
-            self._current.watched.add(descriptor)
+            current.watched.add(descriptor)
         if request.payload:
-            self._ready(self._current)
+            self._ready(current)
+
+    def _make_sandbox(self, request: StartRequest) -> _Current:
+        with contextlib.ExitStack() as undo, contextlib.ExitStack() as meanwhile:
+            lease = self._identities.lease()
+            undo.callback(lease.close)
+            directory = RunDirectory()
+            meanwhile.callback(directory.remove)
+            channels = directory.make_channels()
+            undo.callback(channels.close)
+            preparation = prepare(request, lease.identity, self._package_directory, directory.path)
+            self._announce(channels)
+            sandbox = start_sandbox(preparation.plan, preparation.filter_program, request.fault)
+            undo.pop_all()
+            handler = NotificationHandler(sandbox.listener, preparation.policy, self._ledger)
+            return _Current(sandbox, preparation, lease, WorkerLink(sandbox.control), handler, channels)
 
     def _announce(self, channels: Channels) -> None:
         """Give the host its ends; this process keeps none of them."""
@@ -410,15 +412,15 @@ class Session:
         status = current.sandbox.end()
         self._read_error_output(current)
         failure = current.sandbox.exec_failure()
-        if self._request is not None and self._request.payload:
-            self._ledger.flush()
-            self._host.event(protocol.EVENT_WORKER_DIED, {**self._death(_cause(status)), "replaced": False})
-            self._end_sandbox()
-            return
         if failure is not None or self._phase in (Phase.WARMING, Phase.FORKING):
             error = failure or self._start_failure(current, status)
             self._end_sandbox()
             self._fail_start(error)
+            return
+        if self._request is not None and self._request.payload:
+            self._ledger.flush()
+            self._host.event(protocol.EVENT_WORKER_DIED, {**self._death(_cause(status)), "replaced": False})
+            self._end_sandbox()
             return
         self._replace_sandbox(current, _cause(status))
 

@@ -125,8 +125,8 @@ def test_the_root_is_a_skeleton_and_read_only(supervised: Supervised, workspace:
     assert answers["write=/new"] == "EROFS"
     assert answers["write=/usr/new"] == "EROFS"
     assert answers["write=/etc/passwd"] == "EROFS"
-    assert answers["write=/proc/sys/kernel/core_pattern"] == "EROFS"
-    assert answers["write=/proc/sysrq-trigger"] == "EROFS"
+    for path in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger"):
+        assert answers[f"write={path}"] in ("EROFS", "EACCES")  # whichever the Linux kernel looks at first
     assert answers["read=/etc/shadow"] == "ENOENT"
     assert answers["read=/dev/kvm"] == "ENOENT"
     devices = {"fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "urandom", "zero"}

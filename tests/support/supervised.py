@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ordinary_user import Identity
 
 DEADLINE_SECONDS = 60.0
+_CONTROL = 3
 
 
 class Supervised:
@@ -52,23 +53,20 @@ class Supervised:
         self.package = package_folder(self.python)
         # The child gets its end as descriptor 3 exactly, as the host's launcher gives it.
         with theirs:
-            keep = os.dup(theirs.fileno())
-            script = f'exec 3<&{keep} {keep}<&-; exec "$@"'
             self.process = subprocess.Popen(
                 [
-                    *("/bin/sh", "-c", script, "sh"),
                     *identity.prefix,
                     *command_prefix,
                     *(self.python, "-I", "-S", str(self.package / "supervisor" / "__main__.py")),
                     *site_packages(self.python),
                 ],
-                pass_fds=[keep],
+                pass_fds=[_CONTROL],
+                preexec_fn=lambda: os.dup2(theirs.fileno(), _CONTROL) if theirs.fileno() != _CONTROL else None,
                 env=variables | (environment or {}),
                 stdin=subprocess.DEVNULL,
                 cwd="/",
                 start_new_session=True,
             )
-            os.close(keep)
         self.sock = ours
 
     def __enter__(self) -> Self:
