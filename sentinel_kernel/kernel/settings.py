@@ -93,12 +93,16 @@ def language(environment: Mapping[str, str]) -> str:
     """Return "zh" or "en": SENTINEL_LANG if it is one of them, else what the locale says."""
     chosen = environment.get("SENTINEL_LANG", "").lower()
     if not chosen:
-        chosen = next((environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), "")
+        chosen = next(
+            (environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), ""
+        )
     return "zh" if chosen.lower().startswith("zh") else "en"
 
 
 def worker_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that cells may see."""
     return {
-        name: value for name, value in environment.items() if name in _WORKER_VARIABLES or name.startswith("LC_")
+        name: value
+        for name, value in environment.items()
+        if name in _WORKER_VARIABLES or name.startswith("LC_")
     }

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class SupervisorLink:
     """Talks with one supervisor process until either end is gone.
 
-    ``on_event`` gets every event that is no reply, with the descriptors that came along (then the receiver's own).
-    ``on_gone`` is called once, with the reason, when the supervisor ended, broke the protocol or let a request
-    wait past its deadline; it has been killed by then, and the sandbox with it.
+    ``on_event`` gets every event that is no reply, with the descriptors that came along (then the
+    receiver's own). ``on_gone`` is called once, with the reason, when the supervisor ended, broke the
+    protocol or let a request wait past its deadline; it has been killed by then, and the sandbox with it.
     """
 
     def __init__(
@@ -40,9 +40,11 @@ class SupervisorLink:
         self._next_id = process.first_request
         self._pending: dict[int, tuple[OnReply, Timer]] = {}
         self._outgoing: deque[Json] = deque()
+        self._inbox: deque[tuple[Json, list[int]]] = deque()
+        self._ended: str | None = None
         self._gone = False
         self._fd = process.control.fileno()
-        loop.watch(self._fd, lambda _events: self.drain())
+        loop.watch(self._fd, self._readable)
 
     @property
     def gone(self) -> bool:
@@ -62,28 +64,56 @@ class SupervisorLink:
         self._outgoing.append({**fields, "op": operation, "id": self._next_id})
         self._flush()
 
-    def drain(self) -> None:
-        """Take what the supervisor has said so far, and send what waits for it."""
-        while not self._gone:
+    def _readable(self, _events: int) -> None:
+        self._read()
+        if self._outgoing:
+            self._flush()
+        self.dispatch()
+
+    def _read(self) -> None:
+        """Take every packet that has come into the inbox."""
+        while not self._gone and self._ended is None:
             try:
                 received = protocol.receive(self._process.control)
             except BlockingIOError:
-                break
+                return
             except (ProtocolError, OSError) as error:
-                self._fail(str(error))
-                return
-            if received is None:
-                self._fail("The supervisor ended.")
-                return
-            self._take(*received)
-        if self._outgoing:
-            self._flush()
+                self._ended = str(error)
+            else:
+                if received is None:
+                    self._ended = "The supervisor ended."
+                else:
+                    self._inbox.append(received)
+
+    def dispatch(self) -> None:
+        """Hand out what is in the inbox, and then the supervisor's end if it came."""
+        while self._inbox and not self._gone:
+            self._take(*self._inbox.popleft())
+        if self._ended is not None and not self._gone:
+            self._fail(self._ended)
+
+    def take_urgent(self) -> None:
+        """Read without waiting, and hand out violations alone: nothing that changes the worker's state.
+
+        It is called in the middle of the worker's messages; deaths and the like follow with ``dispatch``.
+        """
+        self._read()
+        inbox, self._inbox = self._inbox, deque()
+        for message, fds in inbox:
+            if message.get("event") == protocol.EVENT_VIOLATION and not self._gone:
+                self._take(message, fds)
+            else:
+                self._inbox.append((message, fds))
 
     def close(self) -> None:
         """Close the socket (the supervisor then ends the sandbox and itself) without a call to ``on_gone``."""
         if self._gone:
             return
         self._gone = True
+        for _, fds in self._inbox:
+            for fd in fds:
+                os.close(fd)
+        self._inbox.clear()
         for _, timer in self._pending.values():
             timer.cancel()
         self._pending.clear()

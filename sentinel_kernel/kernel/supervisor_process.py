@@ -59,18 +59,23 @@ def start_request(
 
 
 def start_supervisor(
-    settings: Settings, profile: str, reason: str, first_request: int = 1, extra_arguments: tuple[str, ...] = ()
+    settings: Settings,
+    profile: str,
+    reason: str,
+    first_request: int = 1,
+    extra_arguments: tuple[str, ...] = (),
+    orphan_fd: int = -1,
 ) -> SupervisorProcess:
     """Start a supervisor that makes a sandbox for ``profile`` at once.
 
+    ``orphan_fd`` is the folder of changed files that a killed supervisor left: this one saves them first.
     Raises OSError where no process can be started, ProtocolError where the request does not fit.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         try:
-            protocol.send(
-                ours, start_request(settings, first_request, profile, reason, extra_arguments)
-            )
+            request = start_request(settings, first_request, profile, reason, extra_arguments)
+            protocol.send(ours, request, [orphan_fd] if orphan_fd >= 0 else [])
             pid = spawn(theirs.fileno())
         except BaseException:
             ours.close()
@@ -83,9 +88,10 @@ def spawn(control_fd: int) -> int:
     """Start a supervisor whose control socket is ``control_fd`` here, and return its process id."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     script = os.path.join(package, "supervisor", "__main__.py")
-    # A session of its own: the client's SIGKILL for the host's process group must not take the supervisor, which
-    # saves files first. Its standard streams stay the server's log, save the input.
-    spare = os.dup(control_fd) if control_fd == CONTROL_FD else -1  # dup2 onto itself would keep close-on-exec
+    # A session of its own: the client's SIGKILL for the host's process group must not take the supervisor,
+    # which saves files first. Its standard streams stay the server's log, save the input.
+    # Where the socket is that number already, a copy is used: dup2 onto itself would keep close-on-exec.
+    spare = os.dup(control_fd) if control_fd == CONTROL_FD else -1
     try:
         return os.posix_spawn(
             sys.executable,

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def trusted_path(path: Sequence[str], workspace: str, prefixes: Iterable[str]) -> list[str]:
     """Return ``path`` (a sys.path) without entries inside the workspace, save those of the environment itself.
 
-    A notebook's folder often came from somebody else: a module planted there must not be imported by the host. A
-    virtual environment inside the project is the user's own, as the interpreter in it is.
+    A notebook's folder often came from somebody else: a module planted there must not be imported by the
+    host. A virtual environment inside the project is the user's own, as the interpreter in it is.
     """
     return [
         entry

@@ -292,21 +292,22 @@ class Stream:
         self._outgoing.clear()
         self._waiting.clear()
 
-    def receive(self) -> bool:
-        """Read once; whole messages are added to ``messages``. Returns False at the end of the stream.
+    def receive(self) -> int:
+        """Read once; whole messages are added to ``messages``. Returns how many bytes came, 0 for none now.
 
-        Raises ProtocolError when the worker breaks the protocol or its limits.
+        Raises EOFError at the end of the stream, ProtocolError when the worker breaks the protocol or its
+        limits.
         """
         try:
             count = self._socket.recv_into(self._decoder.room())
         except BlockingIOError:
-            return True
-        except OSError:  # ECONNRESET: the worker's end went away with bytes of ours unread
-            return False
+            return 0
+        except OSError as error:  # ECONNRESET: the worker's end went away with bytes of ours unread
+            raise EOFError from error
         if count == 0:
-            return False
+            raise EOFError
         self._decoder.received(count)
-        return True
+        return count
 
     def send(self, frames: Sequence[Buffer]) -> None:
         """Send one message, in part or whole later if the worker does not read now (see ``wants_write``)."""

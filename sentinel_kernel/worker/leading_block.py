@@ -2,9 +2,9 @@
 
 Host and worker read every cell by this one function, so that they agree on it. The block is the cell's
 first lines as long as they are blank, comments or `%sentinel_*` line magics; anything else, a `%%` magic
-too, ends it. Lines end at a line feed; a carriage return before it belongs to that end. A magic stands alone on its
-line, indented like the cell's first line that is not blank (IPython takes that indentation off), and may be
-followed by a comment.
+too, ends it. Lines end at a line feed; a carriage return before it belongs to that end. A magic stands
+alone on its line, indented like the cell's first line that is not blank (IPython takes that indentation
+off), and may be followed by a comment.
 """
 
 from __future__ import annotations

@@ -1,0 +1,108 @@
+"""A cell's way from its turn to the worker: its magics, the workspace's refresh, and then the request as it came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel.cells import Stage
+from sentinel_kernel.kernel.lifecycle import State
+from sentinel_kernel.kernel.magics import Switch, UsageError
+from sentinel_kernel.kernel.unavailable import answer_cell
+from sentinel_kernel.kernel.wire import unsigned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.host import Host
+    from sentinel_kernel.kernel.magics import Action
+    from sentinel_kernel.kernel.wire import Json
+
+
+class CellStart:
+    """Starts cells. Each step that waits for an answer is void when the cell's beginning was called off meanwhile."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def begin(self, cell: Cell) -> None:
+        """Begin a cell whose turn it is."""
+        cell.displays.clear()
+        if not cell.magics:
+            self._open(cell)
+            return
+        try:
+            actions = self._host.magics.check(cell.magics)
+        except UsageError as error:
+            text = str(error)
+            self.refuse(cell, {"ename": "UsageError", "evalue": text, "traceback": [f"UsageError: {text}"]})
+            return
+        self._act(cell, actions)
+
+    def _act(self, cell: Cell, actions: list[Action]) -> None:
+        """Carry out the magics in order; a switch waits for its sandbox."""
+        while actions:
+            action = actions.pop(0)
+            if isinstance(action, Switch):
+                self._switch(cell, action, actions)
+                return
+            cell.displays.append(self._host.magics.page(action))
+        self._open(cell)
+
+    def _switch(self, cell: Cell, switch: Switch, rest: list[Action]) -> None:
+        host = self._host
+        host.give_up_worker(keep=cell, reason=switch.reason)
+
+        def done(succeeded: bool) -> None:
+            if succeeded:
+                cell.displays.append(host.magics.switched(switch))
+            self._act(cell, rest)
+
+        host.lifecycle.switch(
+            switch.profile, switch.reason, host.execution.last_count + 1, self._current(cell, done)
+        )
+
+    def _current(self, cell: Cell, call: Callable[..., None]) -> Callable[..., None]:
+        """Return ``call`` made void for the case that the cell's beginning is called off before it is made."""
+        attempt = cell.attempt
+
+        def guarded(*arguments: object) -> None:
+            if cell.attempt == attempt and cell.stage is Stage.OPENING:
+                call(*arguments)
+
+        return guarded
+
+    def _open(self, cell: Cell) -> None:
+        host = self._host
+        if host.lifecycle.state is State.UNAVAILABLE:
+            problem = host.lifecycle.problem
+            only_magics = bool(cell.magics) and not cell.code[_block_end(cell.code) :].strip()
+            error: Json = {} if only_magics or problem is None else problem.error(host.settings.language)
+            self.refuse(cell, error)
+            return
+
+        def forward() -> None:
+            if host.lifecycle.inner is None:
+                return
+            host.lifecycle.inner[cell.request.channel].send(
+                unsigned(cell.request.identities, cell.request.parts)
+            )
+            host.execution.sent(cell)
+
+        host.lifecycle.begin_cell(cell.request.msg_id, self._current(cell, forward))
+
+    def refuse(self, cell: Cell, error: Json) -> None:
+        """Answer a cell in the host, with an error (or, where it is empty, as done)."""
+        execution = self._host.execution
+        if error and cell.stop_on_error and not cell.silent:
+            self._host.clients.take_waiting()
+            execution.abort_behind(cell)
+        execution.last_count += 0 if cell.silent else 1
+        answer_cell(self._host.outbox, cell, error, execution.last_count)
+        execution.finish(cell)
+
+
+def _block_end(code: str) -> int:
+    from sentinel_kernel.worker.leading_block import parse_leading_block  # noqa: PLC0415 - only when unavailable
+
+    return parse_leading_block(code).end_offset

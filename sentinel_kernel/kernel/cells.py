@@ -1,0 +1,80 @@
+"""One cell on its way through the host: what was asked, how far it is, and what the host shows in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from sentinel_kernel.worker.leading_block import parse_leading_block
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.requests import Request
+    from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.worker.leading_block import MagicLine
+
+
+class Stage(Enum):
+    """How far a cell is."""
+
+    QUEUED = "queued"
+    OPENING = "opening"
+    """Its magics run, or the supervisor is told that it begins."""
+    RUNNING = "running"
+    """The worker has it."""
+    DONE = "done"
+
+
+@dataclass(slots=True)
+class Shown:
+    """A violation as it is shown in a cell: under which display id, and which count was published last."""
+
+    display_id: str
+    violation: dict[str, Any]
+    published_count: int = 0
+    published_at: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Cell:
+    """One execute_request."""
+
+    request: Request
+    code: str
+    silent: bool
+    allow_stdin: bool
+    stop_on_error: bool
+    magics: tuple[MagicLine, ...]
+    stage: Stage = Stage.QUEUED
+    attempt: int = 0
+    """Counts up whenever its beginning is called off: answers to the earlier beginning are void then."""
+    aborted: bool = False
+    """An earlier cell of the same queue failed."""
+    replied: bool = False
+    idle: bool = False
+    execution_count: int | None = None
+    displays: list[Json] = field(default_factory=list)
+    """MIME bundles of the host's magics that wait for the worker's execute_input."""
+    violations: dict[str, Shown] = field(default_factory=dict)
+    notices: set[str] = field(default_factory=set)
+    """What the cell was told of already: each notice is shown once."""
+    show_again: bool = False
+    """A clear_output(wait=True) takes the host's displays away with the cell's next output."""
+    asks: bool = False
+    """An input_request is with the client."""
+
+
+def read_cell(request: Request) -> Cell:
+    """Return the cell of an execute_request. Raises ProtocolError where the content can't be read."""
+    content = request.content()
+    code = content.get("code")
+    code = code if isinstance(code, str) else ""
+    silent = bool(content.get("silent", False))
+    return Cell(
+        request=request,
+        code=code,
+        silent=silent,
+        allow_stdin=bool(content.get("allow_stdin", False)),
+        stop_on_error=bool(content.get("stop_on_error", True)),
+        magics=() if silent else parse_leading_block(code).lines,
+    )

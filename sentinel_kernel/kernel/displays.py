@@ -1,0 +1,138 @@
+"""What the host shows in a cell: violations with their counts, and notices of what was held back."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel import rendering
+from sentinel_kernel.kernel.cells import Shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.loop import Loop, Timer
+    from sentinel_kernel.kernel.outbox import Outbox
+    from sentinel_kernel.kernel.wire import Json, Part
+    from sentinel_kernel.kernel.words import Words
+
+UPDATE_SECONDS = 0.25
+"""The least time between two versions of one display: clients count messages, and redraw at each."""
+
+DISPLAYS_PER_CELL = 50
+"""More kinds of violations than this in one cell are counted for the status page alone."""
+
+_REMEMBERED_DISPLAYS = 2000
+
+
+class Displays:
+    """Publishes the host's displays and keeps them up to date. ``complete`` adds the words to a violation."""
+
+    def __init__(self, loop: Loop, outbox: Outbox, language: str, complete: Callable[[Json], Json]) -> None:
+        self._loop = loop
+        self._outbox = outbox
+        self._language = language
+        self._complete = complete
+        self._timer: Timer | None = None
+        self._stale: list[tuple[Cell, Shown]] = []
+        self.ids: dict[str, None] = {}
+        """The display ids that are the host's own; the worker may not use them."""
+
+        self.refusals = 0
+        """How many refused calls this kernel has reported."""
+
+        self.last_violations: dict[str, Json] = {}
+        """The completed violations that were shown last, by id."""
+
+    def violation(self, violation: Json, cell: Cell | None) -> None:
+        """Show a violation in ``cell``, or its new count where it is shown already."""
+        identifier = str(violation.get("id", ""))
+        known = self.last_violations.get(identifier)
+        count = violation.get("count")
+        count = count if isinstance(count, int) else 1
+        if known is not None:
+            self.refusals += max(0, count - int(known.get("count") or 0))
+            known.update({key: violation[key] for key in ("count", "last_time_ms") if key in violation})
+            self._repeat(identifier, cell)
+            return
+        self.refusals += count
+        completed = self._complete(self._placed(violation, cell))
+        self.last_violations[identifier] = completed
+        if len(self.last_violations) > _REMEMBERED_DISPLAYS:
+            del self.last_violations[next(iter(self.last_violations))]
+        if cell is None:
+            # Nothing has run yet: there is no cell to show it in, and `%sentinel_status` counts it.
+            return
+        if len(cell.violations) >= DISPLAYS_PER_CELL:
+            return
+        shown = Shown(self._new_id(), completed)
+        cell.violations[identifier] = shown
+        self._show(cell, shown)
+
+    def _placed(self, violation: Json, cell: Cell | None) -> Json:
+        """Add which cell it was, and the text of the line where that is known."""
+        if cell is None:
+            return violation
+        placed = {**violation, "cell": cell.request.msg_id, "execution_count": cell.execution_count}
+        line = violation.get("line")
+        lines = cell.code.split("\n")
+        if isinstance(line, int) and 1 <= line <= len(lines) and not violation.get("source"):
+            placed["source"] = lines[line - 1].strip()[:200]
+        return placed
+
+    def _repeat(self, identifier: str, cell: Cell | None) -> None:
+        shown = cell.violations.get(identifier) if cell is not None else None
+        if cell is None or shown is None:
+            return
+        if time.monotonic() - shown.published_at >= UPDATE_SECONDS:
+            self._show(cell, shown, update=True)
+        elif (cell, shown) not in self._stale:
+            self._stale.append((cell, shown))
+            if self._timer is None:
+                self._timer = self._loop.call_later(UPDATE_SECONDS, self._update_stale)
+
+    def _update_stale(self) -> None:
+        self._timer = None
+        stale, self._stale = self._stale, []
+        for cell, shown in stale:
+            if shown.published_count != shown.violation.get("count"):
+                self._show(cell, shown, update=True)
+
+    def _show(self, cell: Cell, shown: Shown, *, update: bool = False) -> None:
+        count = shown.violation.get("count")
+        shown.published_count = count if isinstance(count, int) else 1
+        shown.published_at = time.monotonic()
+        bundle = rendering.violation_bundle(shown.violation, self._language)
+        self._outbox.display(bundle, cell.request.header, shown.display_id, update=update)
+
+    def bring_up_to_date(self, cell: Cell) -> None:
+        """Publish the counts of ``cell`` that changed since they were shown: it ends now."""
+        for shown in cell.violations.values():
+            if shown.published_count != shown.violation.get("count"):
+                self._show(cell, shown, update=True)
+
+    def show_again(self, cell: Cell) -> None:
+        """Show the cell's violations again: its outputs were cleared."""
+        cell.show_again = False
+        cell.notices.clear()
+        for shown in cell.violations.values():
+            self._show(cell, shown)
+
+    def notice(
+        self, words: Words, kind: str, parent: Part, cell: Cell | None = None, about: str = ""
+    ) -> None:
+        """Show a notice; in ``cell`` each is shown once (``about`` tells them apart)."""
+        if cell is not None and about:
+            if about in cell.notices:
+                return
+            cell.notices.add(about)
+        self._outbox.display(rendering.notice_bundle(words, self._language, kind), parent, self._new_id())
+
+    def _new_id(self) -> str:
+        display_id = os.urandom(16).hex()
+        self.ids[display_id] = None
+        if len(self.ids) > _REMEMBERED_DISPLAYS:
+            del self.ids[next(iter(self.ids))]
+        return display_id

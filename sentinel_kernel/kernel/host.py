@@ -1,0 +1,264 @@
+"""The host kernel put together: its parts, its one loop, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import zmq
+
+from sentinel_kernel.errors import ProtocolError, SentinelError
+from sentinel_kernel.kernel import words
+from sentinel_kernel.kernel.cell_start import CellStart
+from sentinel_kernel.kernel.client_side import ClientSide, watch_sockets
+from sentinel_kernel.kernel.connection import read_connection
+from sentinel_kernel.kernel.displays import Displays
+from sentinel_kernel.kernel.execution import Execution
+from sentinel_kernel.kernel.lifecycle import Lifecycle, State
+from sentinel_kernel.kernel.log import log
+from sentinel_kernel.kernel.loop import Loop
+from sentinel_kernel.kernel.magics import Magics
+from sentinel_kernel.kernel.outbox import NO_PARENT, Outbox
+from sentinel_kernel.kernel.outer import Outer
+from sentinel_kernel.kernel.publisher import Publisher
+from sentinel_kernel.kernel.status_page import StatusPage
+from sentinel_kernel.kernel.violation_words import ViolationWords
+from sentinel_kernel.kernel.wire import Session, unsigned
+from sentinel_kernel.kernel.worker_side import WorkerSide
+from sentinel_kernel.kernel.zmtp import Ledger
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.requests import Request
+    from sentinel_kernel.kernel.settings import Settings
+    from sentinel_kernel.kernel.supervisor_process import SupervisorProcess
+    from sentinel_kernel.kernel.wire import Json
+
+SHUTDOWN_SECONDS = 1.0
+"""How long the worker may take to run its exit handlers before the sandbox is ended."""
+
+LINGER_MS = 100
+
+_DIED_TOO_OFTEN = 1
+
+
+class Host:
+    """Owns every part. Raises SentinelError where the connection file is of no use or an address is taken."""
+
+    def __init__(self, settings: Settings, supervisor: SupervisorProcess | Exception) -> None:
+        connection = read_connection(settings.connection_file)
+        self.settings = settings
+        self.loop = Loop()
+        self.session = Session(connection.key, connection.signature_scheme)
+        try:
+            self.sockets = Outer(connection)
+        except zmq.ZMQError as error:
+            remedy = "Start the kernel again: the client then chooses other ports."
+            raise SentinelError(f"A port of the connection file can't be used: {error}.", remedy) from error
+        ledger = Ledger()
+        self.publisher = Publisher(self.loop, self.sockets.iopub, ledger)
+        self.outbox = Outbox(self.session, self.sockets, self.publisher)
+        self.lifecycle = Lifecycle(self.loop, settings, ledger, self)
+        self.violation_words = ViolationWords(settings)
+        self.displays = Displays(self.loop, self.outbox, settings.language, self.violation_words.complete)
+        self.magics = Magics(
+            settings.language,
+            settings.profile_directories,
+            lambda: self.lifecycle.profile,
+            StatusPage(settings, self.lifecycle, self.displays).rows,
+        )
+        self.cell_start = CellStart(self)
+        self.execution = Execution(
+            self.outbox, self.cell_start.begin, lambda request: self.clients.forward(request)
+        )
+        self.clients = ClientSide(self)
+        self.worker = WorkerSide(self)
+        self._exit_status = 0
+        self._shutdown: Request | None = None
+        watch_sockets(self)
+        self._watch_signals()
+        self._watch_parent()
+        self.lifecycle.attach(supervisor)
+
+    def run(self) -> int:
+        """Serve until the kernel is shut down; return the exit status."""
+        self.loop.run(self._pump)
+        self.lifecycle.close()
+        self.sockets.close(LINGER_MS)
+        return self._exit_status
+
+    def _pump(self) -> bool:
+        link = self.lifecycle.link
+        if link is not None:
+            link.dispatch()
+        # The worker's side last: it decides what is watched, from where things stand then.
+        more = self.clients.pump()
+        return self.worker.pump() or more
+
+    # --- what the lifecycle tells (lifecycle.Listener)
+    # ------------------------------------------------------------
+
+    def worker_answers(self, *, after_death: bool) -> None:
+        """Go on with what waits: a worker is there."""
+        if after_death:
+            self.outbox.status("starting")
+            self.outbox.status("idle")
+        self.execution.resume()
+
+    def worker_gone(self, cause: Json) -> None:
+        """Forward the worker's last messages, say in every running cell why it died, and abort what waits."""
+        if self._shutdown is not None:
+            self.worker_shuts_down()
+            return
+        self.worker.read_rest()
+        violation = self.displays.last_violations.get(str(cause.get("violation_id") or ""))
+        self._end_running(
+            "SandboxDied", words.death(cause, violation, self.settings.language), abort_waiting=True
+        )
+        self.outbox.status("restarting")
+
+    def sandbox_unavailable(self) -> None:
+        """Answer everything from here on."""
+        problem = self.lifecycle.problem
+        if problem is not None:
+            _, cause, remedy = problem.describe(self.settings.language)
+            told = words.Words(cause, cause, remedy, remedy)
+            self._end_running("SandboxUnavailable", told, abort_waiting=False, keep=self.execution.opening())
+        self.execution.resume()
+
+    def violation_reported(self, violation: Json) -> None:
+        """Show a refused call in the cell that made it."""
+        self.displays.violation(violation, self.execution.newest())
+
+    def files_saved(self, path: str, files: int) -> None:
+        """Say where the files of a sandbox that ended are: in the cell that is there to be read, and in the log."""
+        told = words.artifacts(path, files)
+        log(told.message("en"))
+        cell = self.execution.opening() or self.execution.newest()
+        parent = NO_PARENT if cell is None else cell.request.header
+        if self.lifecycle.state is not State.STOPPING:
+            self.displays.notice(told, "notice", parent)
+
+    def died_too_often(self) -> None:
+        """Give up: the server restarts kernels itself, and stops at its own limit."""
+        self._exit_status = _DIED_TOO_OFTEN
+        self.lifecycle.stop()
+
+    # --- what clients ask for
+    # -------------------------------------------------------------------------------------
+
+    def interrupt(self, request: Request | None = None) -> None:
+        """Interrupt the running cells, for a client's request or for SIGINT."""
+        for cell in self.execution.running.values():
+            cell.asks = False  # input() is over, and may ask anew
+        if request is None:
+            self.lifecycle.interrupt(lambda: None)
+            return
+        self.outbox.status("busy", request.header)
+
+        def done() -> None:
+            self.outbox.reply(request, {"status": "ok"})
+            self.outbox.status("idle", request.header)
+
+        self.lifecycle.interrupt(done)
+
+    def shutdown(self, request: Request) -> None:
+        """Let the worker run its exit handlers, then end everything."""
+        if self._shutdown is not None or self.lifecycle.state is State.STOPPING:
+            return
+        self._shutdown = request
+        self.outbox.status("busy", request.header)
+        inner = self.lifecycle.inner
+        if self.lifecycle.state is State.READY and inner is not None:
+            inner["control"].send(unsigned(request.identities, request.parts))
+            self.loop.call_later(SHUTDOWN_SECONDS, self.worker_shuts_down)
+        else:
+            self.worker_shuts_down()
+
+    def worker_shuts_down(self) -> None:
+        """Answer the shutdown request that is out, if any, and stop."""
+        request, self._shutdown = self._shutdown, None
+        if request is None or self.lifecycle.state is State.STOPPING:
+            return
+        try:
+            restart = bool(request.content().get("restart", False))
+        except ProtocolError:
+            restart = False
+        self.worker.read_rest()
+        content = {"status": "ok", "restart": restart}
+        self.outbox.reply(request, content)
+        self.outbox.publish("shutdown_reply", content, request.header)
+        self.outbox.status("idle", request.header)
+        self.lifecycle.stop()
+
+    def give_up_worker(self, keep: Cell, reason: str) -> None:
+        """Leave the worker for a fresh one, as a magic in ``keep`` wants it."""
+        self._end_running("SandboxDied", words.switched(reason), abort_waiting=False, keep=keep)
+
+    # --- small parts
+    # ----------------------------------------------------------------------------------------------
+
+    def _end_running(
+        self, ename: str, told: words.Words, *, abort_waiting: bool, keep: Cell | None = None
+    ) -> None:
+        """Answer everything that the worker had: its cells with the reason, all else with an error."""
+        language = self.settings.language
+        evalue = f"{told.message(language)} {told.hint(language)}"
+        error = {
+            "ename": ename,
+            "evalue": evalue,
+            "traceback": [f"{ename}: ", *told.plain(language).split("\n")],
+        }
+        if abort_waiting:
+            self.clients.take_waiting()
+        cells, requests = self.execution.clear(abort_waiting=abort_waiting, keep=keep)
+        for cell in cells:
+            self.displays.bring_up_to_date(cell)
+            if not cell.silent and not cell.replied:
+                self.outbox.error(error, cell.request.header)
+            if not cell.replied:
+                reply = {"status": "error", "execution_count": cell.execution_count, "payload": [], **error}
+                self.outbox.reply(cell.request, {**reply, "user_expressions": {}}, {"status": "error"})
+            if not cell.idle:
+                self.outbox.status("idle", cell.request.header)
+        for request in requests:
+            self.outbox.reply(request, {"status": "error", **error})
+            self.outbox.status("idle", request.header)
+
+    def _watch_signals(self) -> None:
+        """Take SIGINT as an interrupt (clients that know no interrupt_request), SIGTERM and SIGHUP as the end."""
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda _number, _frame: None)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+        def received(_events: int) -> None:
+            numbers = os.read(reader, 64)
+            if set(numbers) - {signal.SIGINT}:
+                self.lifecycle.stop()
+            else:
+                self.interrupt()
+
+        self.loop.watch(reader, received)
+
+    def _watch_parent(self) -> None:
+        """End with the process that started this kernel, as ipykernel does."""
+        if self.settings.parent_pid <= 1:
+            return
+        try:
+            fd = os.pidfd_open(self.settings.parent_pid)
+        except OSError:
+            return  # gone, or in another pid namespace: the client's own ways to end a kernel are left
+
+        def parent_ended(_events: int) -> None:
+            self.loop.forget(fd)
+            os.close(fd)
+            self.lifecycle.stop()
+
+        self.loop.watch(fd, parent_ended)
+
+
+def run_host(settings: Settings, supervisor: SupervisorProcess | Exception) -> int:
+    """Run the host kernel. Raises SentinelError where it can't start at all."""
+    return Host(settings, supervisor).run()

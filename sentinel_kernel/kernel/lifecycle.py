@@ -1,0 +1,378 @@
+"""The worker's life as the host sees it: start, answer, switch, death, unavailability, interrupt and the end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.kernel.inner import Inner, close_all
+from sentinel_kernel.kernel.log import log
+from sentinel_kernel.kernel.supervisor_link import SupervisorLink
+from sentinel_kernel.kernel.supervisor_process import SupervisorProcess, start_request, start_supervisor
+from sentinel_kernel.kernel.unavailable import Problem
+from sentinel_kernel.supervisor import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from sentinel_kernel.kernel.loop import Loop, Timer
+    from sentinel_kernel.kernel.settings import Settings
+    from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.kernel.zmtp import Ledger
+
+    class Listener(Protocol):
+        """Who is told of the worker's life (host.py)."""
+
+        def worker_answers(self, *, after_death: bool) -> None:
+            """A worker is there."""
+
+        def worker_gone(self, cause: Json) -> None:
+            """The worker died; its channels can still be read until this returns."""
+
+        def sandbox_unavailable(self) -> None:
+            """No sandbox can be set up."""
+
+        def violation_reported(self, violation: Json) -> None:
+            """The supervisor refused a call."""
+
+        def files_saved(self, path: str, files: int) -> None:
+            """Files of a sandbox that ended were saved."""
+
+        def died_too_often(self) -> None:
+            """The kernel must give up."""
+
+
+START_SECONDS = 150.0
+ANSWER_SECONDS = 60.0
+"""How long a sandbox that is up may take until its worker answers."""
+
+CELL_SECONDS = 30.0
+INTERRUPT_SECONDS = 30.0
+STOP_SECONDS = 2.0
+"""How long the end of the supervisor is awaited; it goes on saving files when the host has left."""
+
+DEATHS, DEATH_SECONDS = 5, 60.0
+"""After so many deaths within this time the kernel exits, so that the server's own limit applies."""
+
+_END_SECONDS = 2.0
+"""How long a worker may have closed its channels without the supervisor telling of its death."""
+
+
+class State(Enum):
+    """Where the worker is."""
+
+    STARTING = "starting"
+    READY = "ready"
+    UNAVAILABLE = "unavailable"
+    STOPPING = "stopping"
+
+
+class Lifecycle:
+    """Owns the supervisor's link and the channels to the worker."""
+
+    def __init__(self, loop: Loop, settings: Settings, ledger: Ledger, listener: Listener) -> None:
+        self.state = State.STARTING
+        self.profile = settings.profile
+        self.generation = 0
+        self.ready: Json = {}
+        """The supervisor's last ``ready`` event."""
+
+        self.problem: Problem | None = None
+        self.inner: Inner | None = None
+        self.link: SupervisorLink | None = None
+        self._loop = loop
+        self._settings = settings
+        self._ledger = ledger
+        self._listener = listener
+        self._after_death = False
+        self._dead_generation = 0
+        self._was_ready = False
+        self._start_pending = True
+        """The answer to the last start request is out: what is ready before it is an older sandbox."""
+
+        self._deaths: deque[float] = deque()
+        self._answer_timer: Timer | None = None
+        self._end_timer: Timer | None = None
+        self._upper_fd = -1
+        """The sandbox's changed files: if the supervisor is killed, the next one saves them from here."""
+
+        self._switched: Callable[[bool], None] | None = None
+
+    # --- the supervisor
+    # -------------------------------------------------------------------------------------------
+
+    def attach(self, supervisor: SupervisorProcess | Exception) -> None:
+        """Take over the supervisor that was started with this process, or the error that kept it from starting."""
+        if isinstance(supervisor, Exception):
+            self._unavailable(_supervisor_problem(str(supervisor)))
+            return
+        self.link = SupervisorLink(self._loop, supervisor, self._on_event, self._supervisor_gone)
+        self.link.expect_first(self._on_started, START_SECONDS)
+
+    def _start_sandbox(self, reason: str, first_execution_count: int = 1) -> None:
+        """Ask for a fresh sandbox, of a fresh supervisor where the old one is gone."""
+        self.state = State.STARTING
+        self._start_pending = True
+        extra: tuple[str, ...] = ()
+        if first_execution_count > 1:
+            extra = (f"--SentinelKernel.first_execution_count={first_execution_count}",)
+        if self.link is not None and not self.link.gone:
+            request = start_request(self._settings, 0, self.profile, reason, extra)
+            self.link.request(protocol.OP_START, request, self._on_started, START_SECONDS)
+            return
+        self._was_ready = False
+        orphan, self._upper_fd = self._upper_fd, -1
+        try:
+            process = start_supervisor(
+                self._settings, self.profile, reason, extra_arguments=extra, orphan_fd=orphan
+            )
+        except (OSError, SentinelError) as error:
+            self._unavailable(_supervisor_problem(str(error)))
+        else:
+            self.attach(process)
+        finally:
+            if orphan >= 0:
+                os.close(orphan)
+
+    def _on_started(self, reply: Json) -> None:
+        self._start_pending = False
+        if reply.get("ok") is True:
+            self._maybe_ready()
+        elif self.state is State.STARTING:
+            message = str(reply.get("message") or "The supervisor refused to start a sandbox.")
+            self._unavailable(Problem("start", None, message, message, _DOCTOR_EN, _DOCTOR_ZH))
+
+    def _supervisor_gone(self, reason: str) -> None:
+        """Tell of it, then start a new supervisor, unless this one never got a sandbox up."""
+        if self.state is State.STOPPING:
+            self._loop.stop()
+            return
+        log(reason)
+        self._close_inner()
+        if not self._was_ready:
+            self._unavailable(_supervisor_problem(reason))
+            return
+        self._died({"kind": "supervisor_error", "detail": reason}, restart=True)
+
+    # --- events
+    # ---------------------------------------------------------------------------------------------------
+
+    def _on_event(self, event: Json, fds: list[int]) -> None:
+        name = event.get("event")
+        if name == protocol.EVENT_CHANNELS and len(fds) == 4:
+            self._open_channels(int(event.get("generation") or 0), fds)
+            return
+        if name == protocol.EVENT_READY and len(fds) == 1:
+            self._keep_upper(fds.pop())
+        close_all(fds)
+        if name == protocol.EVENT_READY:
+            self.ready = event
+            self.problem = None
+            self._was_ready = True
+            self._maybe_ready()
+        elif name == protocol.EVENT_VIOLATION and isinstance(event.get("violation"), dict):
+            self._listener.violation_reported(event["violation"])
+        elif name == protocol.EVENT_WORKER_DIED:
+            self._worker_died(event)
+        elif name == protocol.EVENT_ARTIFACTS:
+            self._listener.files_saved(str(event.get("path") or ""), int(event.get("files") or 0))
+        elif name == protocol.EVENT_UNAVAILABLE:
+            self._unavailable(Problem.from_event(event))
+
+    def _open_channels(self, generation: int, fds: list[int]) -> None:
+        self._close_inner()
+        self.generation = generation
+        self.ready = {}
+        if self.state is State.STOPPING:
+            close_all(fds)
+            return
+        self.state = State.STARTING
+        self.inner = Inner(self._loop, generation, fds, self._ledger, self._channel_ended, self._breach)
+        for channel in ("shell", "control", "stdin", "iopub"):
+            self.inner.watch(channel, reading=True)
+
+    def worker_welcomes(self) -> None:
+        """Take note that the worker confirmed the subscription."""
+        if self.inner is not None:
+            self.inner.answered = True
+            self._maybe_ready()
+
+    def _maybe_ready(self) -> None:
+        if self.state is not State.STARTING or self._start_pending or self.inner is None or not self.ready:
+            return
+        if not self.inner.answered:
+            if self._answer_timer is None:
+                self._answer_timer = self._loop.call_later(ANSWER_SECONDS, self._no_answer)
+            return
+        self._cancel_timers()
+        self.state = State.READY
+        after_death, self._after_death = self._after_death, False
+        self._listener.worker_answers(after_death=after_death)
+        self._tell_switched(succeeded=True)
+
+    def _no_answer(self) -> None:
+        self._answer_timer = None
+        message = f"The sandboxed Python did not answer within {ANSWER_SECONDS:g} s."
+        self._unavailable(
+            Problem(
+                "worker_answer",
+                None,
+                message,
+                f"沙箱中的 Python 在 {ANSWER_SECONDS:g} 秒内没有应答。",
+                "Check that ipykernel 7.2 or newer is installed for this Python: python -m pip install -U ipykernel",
+                "请确认此 Python 已安装 ipykernel 7.2 或更新版本：python -m pip install -U ipykernel",
+            )
+        )
+
+    def _unavailable(self, problem: Problem) -> None:
+        if self.state is State.STOPPING:
+            return
+        self._cancel_timers()
+        self._close_inner()
+        self.problem = problem
+        self.state = State.UNAVAILABLE
+        self._after_death = False
+        log(problem.error("en")["evalue"])
+        self._listener.sandbox_unavailable()
+        self._tell_switched(succeeded=False)
+
+    # --- deaths
+    # ---------------------------------------------------------------------------------------------------
+
+    def _worker_died(self, event: Json) -> None:
+        generation = int(event.get("generation") or 0)
+        if generation <= self._dead_generation:
+            return  # the host had given this one up already
+        cause = event.get("cause")
+        self._died(cause if isinstance(cause, dict) else {}, restart=event.get("replaced") is not True)
+
+    def _channel_ended(self) -> None:
+        if self._end_timer is None and self.state is not State.STOPPING:
+            self._end_timer = self._loop.call_later(_END_SECONDS, self._ended_unexplained)
+
+    def _ended_unexplained(self) -> None:
+        self._end_timer = None
+        self._breach("The worker closed its channels.")
+
+    def _breach(self, reason: str) -> None:
+        """The worker broke the protocol: it is given up, and a fresh sandbox asked for."""
+        if self.state is State.STOPPING or self.inner is None:
+            return
+        log(reason)
+        self._died({"kind": "protocol", "detail": reason}, restart=True)
+
+    def _died(self, cause: Json, *, restart: bool) -> None:
+        if self.state is State.STOPPING:
+            return
+        self._cancel_timers()
+        self._dead_generation = max(self._dead_generation, self.generation)
+        self.state = State.STARTING
+        self._after_death = True
+        self._listener.worker_gone(cause)
+        if self.state is State.STOPPING:  # type: ignore[comparison-overlap] # the listener may have ended it all
+            return
+        self._close_inner()
+        now = time.monotonic()
+        self._deaths.append(now)
+        while now - self._deaths[0] > DEATH_SECONDS:
+            self._deaths.popleft()
+        if len(self._deaths) >= DEATHS:
+            self._listener.died_too_often()
+        elif restart:
+            self._start_sandbox("restart")
+
+    # --- what the rest of the host asks for
+    # -----------------------------------------------------------------------
+
+    def switch(
+        self, profile: str, reason: str, first_execution_count: int, done: Callable[[bool], None]
+    ) -> None:
+        """Replace the sandbox by a fresh one under ``profile``; ``done`` is told whether that worked."""
+        self.profile = profile
+        self._dead_generation = max(self._dead_generation, self.generation)
+        self._close_inner()
+        self.problem = None
+        self._switched = done
+        self._start_sandbox(reason, first_execution_count)
+
+    def begin_cell(self, msg_id: str, begun: Callable[[], None]) -> None:
+        """Have the workspace refreshed for a cell; then call ``begun``."""
+        if self.link is not None:
+            fields: Json = {"msg_id": msg_id[:200]}
+            self.link.request(protocol.OP_BEGIN_CELL, fields, lambda _reply: begun(), CELL_SECONDS)
+
+    def end_cell(self, msg_id: str, ended: Callable[[], None]) -> None:
+        """Have the final counts of a cell's violations sent; then call ``ended``."""
+        if self.link is not None:
+            self.link.request(
+                protocol.OP_END_CELL, {"msg_id": msg_id[:200]}, lambda _reply: ended(), CELL_SECONDS
+            )
+
+    def interrupt(self, done: Callable[[], None]) -> None:
+        """Send SIGINT to the worker and its children, from outside; then call ``done``."""
+        if self.link is None or self.link.gone or self.state is not State.READY:
+            done()
+            return
+        self.link.request(protocol.OP_INTERRUPT, {}, lambda _reply: done(), INTERRUPT_SECONDS)
+
+    def stop(self) -> None:
+        """End the sandbox and the supervisor, wait a little for it, then let the loop end."""
+        self.state = State.STOPPING
+        self._cancel_timers()
+        self._close_inner()
+        if self.link is None or self.link.gone:
+            self._loop.stop()
+            return
+        self._loop.call_later(STOP_SECONDS, self._loop.stop)
+        self.link.request(protocol.OP_STOP, {}, lambda _reply: self._loop.stop(), 2 * STOP_SECONDS)
+
+    def close(self) -> None:
+        """Close what is still open; a supervisor that is not done yet ends by itself."""
+        if self.link is not None:
+            self.link.close()
+        self._close_inner()
+        self._keep_upper(-1)
+
+    # --- small parts
+    # ----------------------------------------------------------------------------------------------
+
+    def _tell_switched(self, *, succeeded: bool) -> None:
+        if self._switched is not None:
+            done, self._switched = self._switched, None
+            done(succeeded)
+
+    def _keep_upper(self, fd: int) -> None:
+        if self._upper_fd >= 0:
+            os.close(self._upper_fd)
+        self._upper_fd = fd
+
+    def _close_inner(self) -> None:
+        if self.inner is not None:
+            self.inner.close()
+            self.inner = None
+
+    def _cancel_timers(self) -> None:
+        for timer in (self._answer_timer, self._end_timer):
+            if timer is not None:
+                timer.cancel()
+        self._answer_timer = self._end_timer = None
+
+
+_DOCTOR_EN = "Run `sentinel-kernel doctor` in a terminal: it tries each mechanism and names the repair."
+_DOCTOR_ZH = "请在终端运行 `sentinel-kernel doctor`：它会逐项检查并给出修复方法。"
+
+
+def _supervisor_problem(reason: str) -> Problem:
+    return Problem(
+        "supervisor",
+        None,
+        f"The supervisor, which makes the sandbox, did not work: {reason}",
+        f"负责建立沙箱的监管进程未能工作：{reason}",
+        _DOCTOR_EN,
+        _DOCTOR_ZH,
+    )

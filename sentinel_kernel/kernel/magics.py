@@ -1,0 +1,195 @@
+"""The host's magics: what `%sentinel_*` lines at a cell's start do, checked as a whole before any of them acts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.kernel import rendering
+from sentinel_kernel.supervisor.protocol import HOST_MAGICS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.policy.profile import Profile
+    from sentinel_kernel.worker.leading_block import MagicLine
+
+
+class UsageError(Exception):
+    """A magic was typed wrong; the text says what is wrong and what to type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A magic's wish for a fresh sandbox: under which profile, and why (profile or reset)."""
+
+    profile: str
+    reason: str
+
+
+Action = Switch | str
+"""What a checked magic line does: a switch, or the name of the page that it shows (status, profiles, help)."""
+
+
+class Magics:
+    """Checks magic lines and renders their pages.
+
+    ``status`` returns the rows of the status page; ``profile`` is asked for the current profile's name.
+    """
+
+    def __init__(
+        self,
+        language: str,
+        profile_directories: Sequence[str],
+        profile: Callable[[], str],
+        status: Callable[[], list[tuple[str, str]]],
+    ) -> None:
+        self._chinese = language == "zh"
+        self._directories = profile_directories
+        self._profile = profile
+        self._status = status
+
+    def check(self, lines: Sequence[MagicLine]) -> list[Action]:
+        """Return what the lines do. Raises UsageError for the first one that can't be done."""
+        return [self._check(line) for line in lines]
+
+    def _check(self, line: MagicLine) -> Action:
+        words = line.argument_text.split()
+        if line.name not in HOST_MAGICS:
+            known = ", ".join(f"%{name}" for name in HOST_MAGICS)
+            raise UsageError(
+                self._say(
+                    f"line {line.line_number}: %{line.name} is not a Sentinel magic. Known are {known}.",
+                    f"第 {line.line_number} 行：%{line.name} 不是 Sentinel 魔法命令。可用的有 {known}。",
+                )
+            )
+        most = 1 if line.name == "sentinel_profile" else 0
+        if len(words) > most:
+            usage = "%sentinel_profile [NAME]" if most else f"%{line.name}"
+            raise UsageError(
+                self._say(
+                    f"line {line.line_number}: {rendering.printable(line.argument_text, 80)!r} is too much. "
+                    f"Type {usage}, alone on its line.",
+                    f"第 {line.line_number} 行：多余的内容 {rendering.printable(line.argument_text, 80)!r}。"
+                    f"请单独一行输入 {usage}。",
+                )
+            )
+        if line.name == "sentinel_reset":
+            return Switch(self._profile(), "reset")
+        if line.name == "sentinel_profile" and words:
+            self._load(words[0], line.line_number)
+            return Switch(words[0], "profile")
+        return {"sentinel_status": "status", "sentinel_profile": "profiles"}.get(line.name, "help")
+
+    def _load(self, name: str, line_number: int) -> None:
+        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
+
+        try:
+            load_profile(name, self._directories)
+        except (SentinelError, OSError) as error:
+            names = ", ".join(self._names())
+            shown = rendering.printable(name, 60)
+            raise UsageError(
+                self._say(
+                    f"line {line_number}: the profile {shown!r} can't be used: {error} Profiles: {names}.",
+                    f"第 {line_number} 行：配置 {shown!r} 不可用：{error} 可用的配置：{names}。",
+                )
+            ) from error
+
+    def _names(self) -> list[str]:
+        from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415 - not on the start path
+
+        return list_profiles(self._directories)
+
+    def page(self, name: str) -> Json:
+        """Return the bundle of a page: status, profiles or help."""
+        if name == "status":
+            return rendering.table_bundle(self._say("Sentinel: status", "Sentinel：状态"), self._status())
+        return self._profiles_page() if name == "profiles" else self._help_page()
+
+    def switched(self, switch: Switch) -> Json:
+        """Return the bundle that tells what a switch meant."""
+        if switch.reason == "reset":
+            title = self._say("Sentinel: a fresh sandbox", "Sentinel：全新的沙箱")
+        else:
+            title = self._say(f"Sentinel: profile {switch.profile}", f"Sentinel：配置 {switch.profile}")
+        gone = self._say(
+            "A fresh sandbox was started: all variables and imports of this notebook are gone.",
+            "已启动全新的沙箱：此笔记本的所有变量和导入都已清空。",
+        )
+        rows = [(self._say("profile", "配置"), switch.profile), (self._say("variables", "变量"), gone)]
+        return rendering.table_bundle(title, rows)
+
+    def _profiles_page(self) -> Json:
+        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
+
+        rows = []
+        for name in self._names():
+            mark = self._say(" (in use)", "（当前）") if name == self._profile() else ""
+            try:
+                rows.append(
+                    (name + mark, summary(load_profile(name, self._directories), chinese=self._chinese))
+                )
+            except (SentinelError, OSError) as error:
+                rows.append((name, str(error)))
+        note = self._say(
+            "%sentinel_profile NAME starts a fresh sandbox under that profile; variables are lost.",
+            "%sentinel_profile NAME 会以该配置启动全新的沙箱；变量将丢失。",
+        )
+        return rendering.table_bundle(self._say("Sentinel: profiles", "Sentinel：配置"), rows, [note])
+
+    def _help_page(self) -> Json:
+        rows = [
+            (
+                "%sentinel_status",
+                self._say("what this sandbox allows and has refused", "当前沙箱的限制与拒绝记录"),
+            ),
+            ("%sentinel_profile", self._say("list the profiles", "列出所有配置")),
+            (
+                "%sentinel_profile NAME",
+                self._say(
+                    "a fresh sandbox under another profile; variables are lost",
+                    "以其他配置启动全新的沙箱；变量将丢失",
+                ),
+            ),
+            ("%sentinel_reset", self._say("a fresh sandbox; variables are lost", "全新的沙箱；变量将丢失")),
+            ("%sentinel_help", self._say("this page", "本页")),
+        ]
+        note = self._say(
+            "They are the first lines of a cell; the code below them runs afterwards. Outside, `sentinel-kernel explain "
+            "PROFILE` tells what a profile does with each system call.",
+            "它们必须位于单元格的最前面；其后的代码随后运行。在终端中，`sentinel-kernel explain PROFILE` "
+            "会说明某个配置如何处理每个系统调用。",
+        )
+        return rendering.table_bundle(self._say("Sentinel: magics", "Sentinel：魔法命令"), rows, [note])
+
+    def _say(self, english: str, chinese: str) -> str:
+        return chinese if self._chinese else english
+
+
+def summary(profile: Profile, *, chinese: bool) -> str:
+    """Return one line about a profile: its description and its most felt limits."""
+    resources = profile.resources
+    parts = [profile.description.rstrip(".。")]
+    for label, value in (
+        ("内存" if chinese else "memory", resources.memory_bytes),
+        ("处理器" if chinese else "CPUs", resources.cpu_count),
+        ("进程" if chinese else "processes", resources.pids),
+    ):
+        if value is not None:
+            parts.append(f"{label} {size_text(value) if label in ('memory', '内存') else value}")
+    return "; ".join(parts)
+
+
+def size_text(value: object) -> str:
+    """Return a number of bytes in the largest binary unit that keeps it whole or near; other values as they are."""
+    if not isinstance(value, int):
+        return str(value)
+    amount, units = float(value), ("B", "KiB", "MiB", "GiB", "TiB")
+    for unit in units:
+        if amount < 1024 or unit == units[-1]:
+            return f"{amount:.0f} {unit}" if amount >= 10 or amount == int(amount) else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return str(value)

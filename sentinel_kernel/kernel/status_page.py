@@ -1,0 +1,93 @@
+"""The rows of `%sentinel_status`: what is in force, and what was refused so far."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel import __version__
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.kernel.magics import size_text
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.displays import Displays
+    from sentinel_kernel.kernel.lifecycle import Lifecycle
+    from sentinel_kernel.kernel.settings import Settings
+
+_LIMITS = (
+    ("memory_bytes", "memory", "内存"),
+    ("cpu_count", "CPUs", "处理器"),
+    ("pids", "processes", "进程数"),
+    ("disk_bytes", "changed files", "文件改动"),
+    ("tmp_bytes", "/tmp", "/tmp"),
+    ("shm_bytes", "/dev/shm", "/dev/shm"),
+    ("open_files", "open files", "打开文件数"),
+    ("wall_seconds", "seconds per cell", "每单元格秒数"),
+    ("cpu_seconds", "CPU seconds per cell", "每单元格 CPU 秒数"),
+)
+
+_STATES = {
+    "starting": ("a sandbox is being started", "沙箱正在启动"),
+    "ready": ("running", "运行中"),
+    "unavailable": ("no sandbox can be set up", "无法建立沙箱"),
+    "stopping": ("ending", "正在结束"),
+}
+
+
+class StatusPage:
+    """Gathers the rows from where they are known."""
+
+    def __init__(self, settings: Settings, lifecycle: Lifecycle, displays: Displays) -> None:
+        self._settings = settings
+        self._lifecycle = lifecycle
+        self._displays = displays
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return name and value of each row, in the person's language."""
+        lifecycle = self._lifecycle
+        chinese = self._settings.language == "zh"
+        state = _STATES[lifecycle.state.value][1 if chinese else 0]
+        rows = [
+            ("状态" if chinese else "sandbox", state),
+            ("配置" if chinese else "profile", lifecycle.profile),
+            ("隔离级别" if chinese else "isolation", str(lifecycle.ready.get("rung", "-"))),
+            ("限制" if chinese else "limits", self._limits(chinese=chinese)),
+            ("沙箱序号" if chinese else "sandbox number", str(lifecycle.generation)),
+            ("已拒绝" if chinese else "refused so far", str(self._displays.refusals)),
+            ("工作区" if chinese else "workspace", self._workspace(chinese=chinese)),
+            ("版本" if chinese else "version", f"Sentinel Kernel {__version__}"),
+        ]
+        if lifecycle.problem is not None:
+            step, cause, remedy = lifecycle.problem.describe(self._settings.language)
+            rows[1:1] = [
+                ("失败的步骤" if chinese else "failed step", step),
+                ("原因" if chinese else "cause", cause),
+                ("修复方法" if chinese else "repair", remedy),
+            ]
+        for notice in lifecycle.ready.get("notices") or ():
+            if isinstance(notice, dict):
+                rows.append(
+                    (
+                        "注意" if chinese else "note",
+                        str(notice.get(self._settings.language) or notice.get("en")),
+                    )
+                )
+        return rows
+
+    def _workspace(self, *, chinese: bool) -> str:
+        note = "改动保存在沙箱中" if chinese else "changes stay in the sandbox"
+        return f"{self._settings.workspace} ({note})"
+
+    def _limits(self, *, chinese: bool) -> str:
+        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
+
+        try:
+            resources = load_profile(self._lifecycle.profile, self._settings.profile_directories).resources
+        except (SentinelError, OSError) as error:
+            return str(error)
+        limits = []
+        for field, english, zh in _LIMITS:
+            value = getattr(resources, field, None)
+            if value is not None:
+                shown = size_text(value) if field.endswith("_bytes") else str(value)
+                limits.append(f"{zh if chinese else english} {shown}")
+        return ", ".join(limits)

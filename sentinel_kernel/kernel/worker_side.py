@@ -1,0 +1,242 @@
+"""What comes from the worker, all of it hostile: checked, held to the output rule, and forwarded as it came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.kernel import words
+from sentinel_kernel.kernel.log import log
+from sentinel_kernel.kernel.output_rule import BUNDLES, judge
+from sentinel_kernel.kernel.wire import CONTENT, HEADER, HEADER_BYTES, PARENT, decode, encode, split, text_of
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.host import Host
+    from sentinel_kernel.kernel.output_rule import Judged
+    from sentinel_kernel.kernel.wire import Part
+
+MESSAGES_A_TURN = 64
+STATUS_BYTES = 64 * 1024
+REPLY_BYTES = 512 * 1024 * 1024
+
+_ABOUT_CELLS = frozenset({"status", "execute_input", "clear_output"})
+_OUTPUTS = BUNDLES | {"stream", "error"}
+_UNASKED = frozenset({"shutdown_reply", "iopub_welcome"})
+_MOST_COUNT = 2**31
+
+
+class WorkerSide:
+    """Reads the worker's channels. No message of the worker raises out of here: a bad one is dropped and logged."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._held_idle: tuple[Cell, list[Part], list[Part]] | None = None
+        """An idle that waits until its cell's violations are shown with their final counts."""
+
+    def pump(self) -> bool:
+        """Forward what the worker sent, as far as clients can take it; tell whether there is more."""
+        more = False
+        link, inner = self._host.lifecycle.link, self._host.lifecycle.inner
+        if link is not None and inner is not None and inner["iopub"].messages:
+            # A refusal is told before the call returns, so it is here before any output that came after it.
+            link.take_urgent()
+        for channel in ("iopub", "shell", "control", "stdin"):
+            inner = self._host.lifecycle.inner
+            if inner is None:
+                return False
+            taken = self._forward_some(channel, MESSAGES_A_TURN)
+            inner = self._host.lifecycle.inner
+            if inner is None:
+                return True
+            left = bool(inner[channel].messages)
+            takes = self._takes(channel)
+            more |= taken and left and takes
+            inner.watch(channel, reading=takes and not left)
+        return more
+
+    def read_rest(self) -> None:
+        """Forward what a worker that is gone had still sent, and the idle that is held back."""
+        self._release_idle()
+        inner = self._host.lifecycle.inner
+        if inner is not None:
+            inner.read_rest()
+            for channel in ("iopub", "shell", "control"):
+                while inner[channel].messages:
+                    self._one(channel, inner[channel].messages.popleft())
+                    self._release_idle()
+
+    def _takes(self, channel: str) -> bool:
+        return self._host.publisher.ready and not (channel == "iopub" and self._held_idle is not None)
+
+    def _forward_some(self, channel: str, most: int) -> bool:
+        """Forward up to ``most`` messages; tell whether the channel may go on."""
+        inner = self._host.lifecycle.inner
+        if inner is None:
+            return False
+        messages = inner[channel].messages
+        for _ in range(most):
+            if not messages or not self._takes(channel):
+                break
+            self._one(channel, messages.popleft())
+            if self._host.lifecycle.inner is not inner:
+                return False
+        return True
+
+    def _one(self, channel: str, frames: list[Part]) -> None:
+        try:
+            identities, parts = split(frames)
+            header = decode(parts[HEADER], HEADER_BYTES)
+            msg_type = text_of(header, "msg_type", 100)
+            if channel == "iopub":
+                self._output(msg_type, identities, parts)
+            elif channel == "stdin":
+                self._prompt(msg_type, parts)
+            else:
+                self._reply(channel, msg_type, parts)
+        except ProtocolError as error:
+            log(f"A message of the worker on {channel} was dropped: {error}")
+
+    # --- iopub
+    # ----------------------------------------------------------------------------------------------------
+
+    def _output(self, msg_type: str, topic: list[Part], parts: list[Part]) -> None:
+        host = self._host
+        if msg_type in _UNASKED:
+            if msg_type == "iopub_welcome":
+                host.lifecycle.worker_welcomes()
+            return
+        judged = judge(msg_type, parts[CONTENT], host.displays.ids)
+        if judged.script or judged.reserved or judged.malformed:
+            self._tell(judged, parts[PARENT])
+            if judged.drop:
+                return
+        if judged.content is not None:
+            parts[CONTENT] = encode(judged.content)
+        cell = self._cell_of(parts) if msg_type in _ABOUT_CELLS or self._shows_again(msg_type) else None
+        if cell is None:
+            host.outbox.forward_output(topic, parts)
+        elif msg_type == "status":
+            self._status(cell, topic, parts)
+        else:
+            host.outbox.forward_output(topic, parts)
+            self._about_cell(cell, msg_type, parts)
+
+    def _shows_again(self, msg_type: str) -> bool:
+        return msg_type in _OUTPUTS and any(cell.show_again for cell in self._host.execution.running.values())
+
+    def _cell_of(self, parts: list[Part]) -> Cell | None:
+        parent = decode(parts[PARENT], HEADER_BYTES)
+        return self._host.execution.running.get(text_of(parent, "msg_id"))
+
+    def _about_cell(self, cell: Cell, msg_type: str, parts: list[Part]) -> None:
+        """Do what the host has to do right behind a message that concerns one of its cells."""
+        host = self._host
+        if msg_type == "execute_input":
+            count = decode(parts[CONTENT], REPLY_BYTES).get("execution_count")
+            if isinstance(count, int) and 0 < count < _MOST_COUNT:
+                cell.execution_count = count
+                host.execution.last_count = max(host.execution.last_count, count)
+            self._show_pages(cell)
+        elif msg_type == "clear_output":
+            if decode(parts[CONTENT], STATUS_BYTES).get("wait"):
+                cell.show_again = bool(cell.violations)
+            else:
+                host.displays.show_again(cell)
+        elif cell.show_again:
+            host.displays.show_again(cell)
+
+    def _show_pages(self, cell: Cell) -> None:
+        for bundle in cell.displays:
+            self._host.outbox.display(bundle, cell.request.header)
+        cell.displays.clear()
+
+    def _tell(self, judged: Judged, parent: Part) -> None:
+        """Say in the cell what was held back, once for each kind."""
+        host = self._host
+        cell = host.execution.running.get(text_of(decode(parent, HEADER_BYTES), "msg_id"))
+        if judged.script:
+            host.displays.notice(words.SCRIPT_HELD, "held", parent, cell, "script")
+        if judged.reserved:
+            host.displays.notice(words.RESERVED_HELD, "held", parent, cell, "reserved")
+        if judged.malformed:
+            host.displays.notice(words.MALFORMED_HELD, "held", parent, cell, "malformed")
+
+    def _status(self, cell: Cell, topic: list[Part], parts: list[Part]) -> None:
+        """Forward a cell's status; before its idle, everything that the supervisor has to say about it is shown."""
+        host = self._host
+        if text_of(decode(parts[CONTENT], STATUS_BYTES), "execution_state") != "idle" or cell.idle:
+            host.outbox.forward_output(topic, parts)
+            return
+        self._show_pages(cell)
+        self._held_idle = (cell, topic, parts)
+        if cell.violations:
+            host.lifecycle.end_cell(cell.request.msg_id, self._release_idle)
+        else:
+            self._release_idle()
+
+    def _release_idle(self) -> None:
+        if self._held_idle is None:
+            return
+        cell, topic, parts = self._held_idle
+        self._held_idle = None
+        self._host.displays.bring_up_to_date(cell)
+        self._host.outbox.forward_output(topic, parts)
+        cell.idle = True
+        if cell.replied:
+            self._host.execution.finish(cell)
+
+    # --- replies and prompts
+    # --------------------------------------------------------------------------------------
+
+    def _reply(self, channel: str, msg_type: str, parts: list[Part]) -> None:
+        """Forward an answer to the one request that asked for it, and to nobody else."""
+        host = self._host
+        msg_id = text_of(decode(parts[PARENT], HEADER_BYTES), "msg_id")
+        if msg_type == "shutdown_reply":
+            host.worker_shuts_down()
+            return
+        cell = host.execution.running.get(msg_id)
+        request = cell.request if cell is not None else host.execution.take_outstanding(msg_id)
+        expected = request is not None and msg_type == request.msg_type.removesuffix("_request") + "_reply"
+        if (
+            request is None
+            or not expected
+            or request.channel != channel
+            or (cell is not None and cell.replied)
+        ):
+            raise ProtocolError(f"Nobody asked for this {msg_type}.")
+        judged = judge(msg_type, parts[CONTENT], host.displays.ids)
+        if judged.drop:
+            parts[CONTENT] = encode(
+                {"status": "error", "ename": "MalformedReply", "evalue": "", "traceback": []}
+            )
+        elif judged.content is not None:
+            parts[CONTENT] = encode(judged.content)
+        if cell is not None:
+            self._cell_replied(cell, parts)
+        host.outbox.forward(channel, request.identities, parts)
+        if cell is not None and cell.idle:
+            host.execution.finish(cell)
+
+    def _cell_replied(self, cell: Cell, parts: list[Part]) -> None:
+        """Take note of a cell's end. A failed one aborts what waits: what had come before its client could know."""
+        cell.replied = True
+        cell.asks = False
+        if cell.silent or not cell.stop_on_error:
+            return
+        if decode(parts[CONTENT], REPLY_BYTES).get("status") == "error":
+            self._host.clients.take_waiting()
+            self._host.execution.abort_behind(cell)
+
+    def _prompt(self, msg_type: str, parts: list[Part]) -> None:
+        """Forward a prompt only from a cell that may ask, one at a time, to the client that ran the cell."""
+        host = self._host
+        cell = self._cell_of(parts)
+        if msg_type != "input_request" or cell is None:
+            raise ProtocolError(f"No cell asks with this {msg_type}.")
+        if not cell.allow_stdin or cell.asks or cell.replied:
+            host.displays.notice(words.INPUT_HELD, "held", cell.request.header, cell, "input")
+            return
+        cell.asks = True
+        host.outbox.forward("stdin", cell.request.identities, parts)
