@@ -1,0 +1,77 @@
+"""Killing any process of the kernel leaves nothing behind, and the frontend is told or gets a new worker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from ordinary_user import Identity
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.requires("user_namespaces", "overlay")]
+
+DRIVER = Path(__file__).parent / "drivers" / "kill_roles.py"
+ROLES = ("host", "supervisor", "init", "worker")
+
+
+def kernelspec(identity: Identity, folder: Path) -> Path:
+    """Write the kernelspec `sentinel` of the identity's interpreter below ``folder`` and return JUPYTER_PATH."""
+    place = folder / "jupyter" / "kernels" / "sentinel"
+    place.mkdir(parents=True)
+    spec = {
+        "argv": [identity.python, "-P", "-E", "-m", "sentinel_kernel", "-f", "{connection_file}"],
+        "display_name": "Sentinel",
+        "language": "python",
+        "interrupt_mode": "message",
+    }
+    (place / "kernel.json").write_text(json.dumps(spec))
+    for path in (folder / "jupyter", folder / "jupyter" / "kernels", place, place / "kernel.json"):
+        path.chmod(0o755)
+    return folder / "jupyter"
+
+
+def kill(identity: Identity, folder: Path, kills: int, role: str) -> None:
+    folder.chmod(0o755)
+    driver = folder / "kill_roles.py"
+    driver.write_bytes(DRIVER.read_bytes())
+    driver.chmod(0o644)
+    path = kernelspec(identity, folder)
+    done = identity.run(identity.python, str(driver), str(path), str(kills), role, timeout=170 if kills < 50 else 3000)
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(results) == kills
+    for result in results:
+        assert result["gone"]
+        if role == "host":
+            continue
+        assert result["next"] == ["ok", True], result
+        if result["moment"] is not None:
+            # Answered either way, never a hang: the cell was over, or it says what died.
+            assert result["cell"] in (["ok", True], ["SandboxDied", True]), result
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_twenty_kills_leave_nothing_and_hang_nobody(
+    own_user: Identity, tmp_path_factory: pytest.TempPathFactory, role: str
+) -> None:
+    kill(own_user, tmp_path_factory.mktemp("kills"), 20, role)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_kills_as_an_ordinary_user(ordinary_user: Identity, role: str) -> None:
+    import shutil
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(dir=ordinary_user.home.parent))
+    try:
+        kill(ordinary_user, folder, 7, role)
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("role", ROLES)
+def test_many_kills(own_user: Identity, tmp_path_factory: pytest.TempPathFactory, role: str) -> None:
+    kill(own_user, tmp_path_factory.mktemp("kills"), 150, role)
