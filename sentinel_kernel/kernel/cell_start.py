@@ -1,4 +1,4 @@
-"""A cell's way from its turn to the worker: its magics, the workspace's refresh, and then the request as it came."""
+"""A cell's way to the worker: its magics, the workspace's refresh, and then the request as it came."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class CellStart:
-    """Starts cells. Each step that waits for an answer is void when the cell's beginning was called off meanwhile."""
+    """Starts cells. A step that waited for an answer is void when the beginning was called off meanwhile."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -63,7 +63,7 @@ class CellStart:
         )
 
     def _current(self, cell: Cell, call: Callable[..., None]) -> Callable[..., None]:
-        """Return ``call`` made void for the case that the cell's beginning is called off before it is made."""
+        """Return ``call`` made void for the case that the cell's beginning is called off before."""
         attempt = cell.attempt
 
         def guarded(*arguments: object) -> None:

@@ -41,7 +41,7 @@ class _Lane:
 
 
 class Execution:
-    """Keeps the queues. ``begin`` starts a cell's way to the worker, ``forward`` sends any other request there."""
+    """Keeps the queues. ``begin`` starts a cell's way to the worker, ``forward`` sends other requests."""
 
     def __init__(self, outbox: Outbox, begin: Begin, forward: Callable[[Request], None]) -> None:
         self._outbox = outbox
@@ -97,7 +97,7 @@ class Execution:
         return next(reversed(self.running.values())) if self.running else self.last_cell
 
     def opening(self) -> Cell | None:
-        """Return a cell that is on its way to the worker, if there is one: a magic in it may wait for a sandbox."""
+        """Return a cell that is on its way to the worker, if any: its magic may wait for a sandbox."""
         for lane in self._lanes.values():
             if lane.current is not None and lane.current.stage is Stage.OPENING:
                 return lane.current

@@ -69,9 +69,7 @@ class Host:
             StatusPage(settings, self.lifecycle, self.displays).rows,
         )
         self.cell_start = CellStart(self)
-        self.execution = Execution(
-            self.outbox, self.cell_start.begin, lambda request: self.clients.forward(request)
-        )
+        self.execution = Execution(self.outbox, self.cell_start.begin, self._forward)
         self.clients = ClientSide(self)
         self.worker = WorkerSide(self)
         self._exit_status = 0
@@ -97,7 +95,6 @@ class Host:
         return self.worker.pump() or more
 
     # --- what the lifecycle tells (lifecycle.Listener)
-    # ------------------------------------------------------------
 
     def worker_answers(self, *, after_death: bool) -> None:
         """Go on with what waits: a worker is there."""
@@ -132,7 +129,7 @@ class Host:
         self.displays.violation(violation, self.execution.newest())
 
     def files_saved(self, path: str, files: int) -> None:
-        """Say where the files of a sandbox that ended are: in the cell that is there to be read, and in the log."""
+        """Say where the files of a sandbox that ended are: in the newest cell, and in the log."""
         told = words.artifacts(path, files)
         log(told.message("en"))
         cell = self.execution.opening() or self.execution.newest()
@@ -146,7 +143,6 @@ class Host:
         self.lifecycle.stop()
 
     # --- what clients ask for
-    # -------------------------------------------------------------------------------------
 
     def interrupt(self, request: Request | None = None) -> None:
         """Interrupt the running cells, for a client's request or for SIGINT."""
@@ -196,8 +192,10 @@ class Host:
         """Leave the worker for a fresh one, as a magic in ``keep`` wants it."""
         self._end_running("SandboxDied", words.switched(reason), abort_waiting=False, keep=keep)
 
+    def _forward(self, request: Request) -> None:
+        self.clients.forward(request)
+
     # --- small parts
-    # ----------------------------------------------------------------------------------------------
 
     def _end_running(
         self, ename: str, told: words.Words, *, abort_waiting: bool, keep: Cell | None = None
@@ -227,7 +225,7 @@ class Host:
             self.outbox.status("idle", request.header)
 
     def _watch_signals(self) -> None:
-        """Take SIGINT as an interrupt (clients that know no interrupt_request), SIGTERM and SIGHUP as the end."""
+        """Take SIGINT as an interrupt (some clients know no other), SIGTERM and SIGHUP as the end."""
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda _number, _frame: None)

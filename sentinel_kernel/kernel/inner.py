@@ -35,7 +35,7 @@ class Inner:
     the protocol; the owner closes all channels then.
     """
 
-    def __init__(  # noqa: PLR0913 - one call, in lifecycle
+    def __init__(
         self,
         loop: Loop,
         generation: int,
@@ -46,7 +46,7 @@ class Inner:
     ) -> None:
         self.generation = generation
         self.answered = False
-        """Whether the worker has confirmed the subscription: from then on nothing that it publishes is lost."""
+        """Whether the worker has confirmed the subscription: from then on no output is lost."""
 
         self._loop = loop
         self._on_end = on_end
@@ -66,7 +66,7 @@ class Inner:
         return self._streams[channel]
 
     def watch(self, channel: str, *, reading: bool) -> None:
-        """Wait for the channel to be readable, if ``reading``, and writable, if something waits to be written."""
+        """Wait for the channel to be readable, if ``reading``, and writable, if something is queued."""
         stream = self._streams[channel]
         events = 0
         if channel not in self._ended:

@@ -1,4 +1,6 @@
-"""The worker's life as the host sees it: start, answer, switch, death, unavailability, interrupt and the end."""
+"""The worker's life as the host sees it: start, answer, switch, death, unavailability and the end."""
+
+# ruff: noqa: RUF001 - Chinese punctuation is meant
 
 from __future__ import annotations
 
@@ -104,10 +106,9 @@ class Lifecycle:
         self._switched: Callable[[bool], None] | None = None
 
     # --- the supervisor
-    # -------------------------------------------------------------------------------------------
 
     def attach(self, supervisor: SupervisorProcess | Exception) -> None:
-        """Take over the supervisor that was started with this process, or the error that kept it from starting."""
+        """Take over the supervisor that was started, or the error that kept it from starting."""
         if isinstance(supervisor, Exception):
             self._unavailable(_supervisor_problem(str(supervisor)))
             return
@@ -160,7 +161,6 @@ class Lifecycle:
         self._died({"kind": "supervisor_error", "detail": reason}, restart=True)
 
     # --- events
-    # ---------------------------------------------------------------------------------------------------
 
     def _on_event(self, event: Json, fds: list[int]) -> None:
         name = event.get("event")
@@ -224,7 +224,7 @@ class Lifecycle:
                 None,
                 message,
                 f"沙箱中的 Python 在 {ANSWER_SECONDS:g} 秒内没有应答。",
-                "Check that ipykernel 7.2 or newer is installed for this Python: python -m pip install -U ipykernel",
+                "Check that ipykernel 7.2 or newer is installed: python -m pip install -U ipykernel",
                 "请确认此 Python 已安装 ipykernel 7.2 或更新版本：python -m pip install -U ipykernel",
             )
         )
@@ -242,7 +242,6 @@ class Lifecycle:
         self._tell_switched(succeeded=False)
 
     # --- deaths
-    # ---------------------------------------------------------------------------------------------------
 
     def _worker_died(self, event: Json) -> None:
         generation = int(event.get("generation") or 0)
@@ -274,7 +273,7 @@ class Lifecycle:
         self.state = State.STARTING
         self._after_death = True
         self._listener.worker_gone(cause)
-        if self.state is State.STOPPING:  # type: ignore[comparison-overlap] # the listener may have ended it all
+        if self.state is State.STOPPING:  # the listener may have ended it all
             return
         self._close_inner()
         now = time.monotonic()
@@ -287,7 +286,6 @@ class Lifecycle:
             self._start_sandbox("restart")
 
     # --- what the rest of the host asks for
-    # -----------------------------------------------------------------------
 
     def switch(
         self, profile: str, reason: str, first_execution_count: int, done: Callable[[bool], None]
@@ -339,7 +337,6 @@ class Lifecycle:
         self._keep_upper(-1)
 
     # --- small parts
-    # ----------------------------------------------------------------------------------------------
 
     def _tell_switched(self, *, succeeded: bool) -> None:
         if self._switched is not None:

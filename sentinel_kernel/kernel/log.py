@@ -1,4 +1,4 @@
-"""The host's few lines in the server's log: printable, cut, and no more than the worker can be allowed to cause."""
+"""The host's few lines in the server's log: printable, cut, and bounded, as the worker may cause them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The host's magics: what `%sentinel_*` lines at a cell's start do, checked as a whole before any of them acts."""
+"""What `%sentinel_*` lines at a cell's start do; all are checked before any of them acts."""
+
+# ruff: noqa: RUF001 - Chinese punctuation and the multiplication sign are meant
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class Switch:
 
 
 Action = Switch | str
-"""What a checked magic line does: a switch, or the name of the page that it shows (status, profiles, help)."""
+"""What a checked magic line does: a switch, or the page that it shows (status, profiles, help)."""
 
 
 class Magics:
@@ -158,8 +160,8 @@ class Magics:
             ("%sentinel_help", self._say("this page", "本页")),
         ]
         note = self._say(
-            "They are the first lines of a cell; the code below them runs afterwards. Outside, `sentinel-kernel explain "
-            "PROFILE` tells what a profile does with each system call.",
+            "They are the first lines of a cell; the code below them runs afterwards. Outside, "
+            "`sentinel-kernel explain PROFILE` tells what a profile does with each system call.",
             "它们必须位于单元格的最前面；其后的代码随后运行。在终端中，`sentinel-kernel explain PROFILE` "
             "会说明某个配置如何处理每个系统调用。",
         )
@@ -184,7 +186,7 @@ def summary(profile: Profile, *, chinese: bool) -> str:
 
 
 def size_text(value: object) -> str:
-    """Return a number of bytes in the largest binary unit that keeps it whole or near; other values as they are."""
+    """Return a number of bytes in a binary unit that suits it; other values as they are."""
     if not isinstance(value, int):
         return str(value)
     amount, units = float(value), ("B", "KiB", "MiB", "GiB", "TiB")

@@ -1,4 +1,4 @@
-"""The messages that the host itself makes: statuses, outputs, replies and errors, in the order they are asked for."""
+"""The messages that the host itself makes: statuses, outputs, replies and errors."""
 
 from __future__ import annotations
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
     Socket = zmq.Socket[bytes]
 
+# Plain numbers: pyzmq's are enums, whose operators cost more than the calls they are for.
+_EVENTS, _POLLIN = int(zmq.EVENTS), int(zmq.POLLIN)
+_LAST_PART, _PART = int(zmq.NOBLOCK), int(zmq.NOBLOCK) | int(zmq.SNDMORE)
+
 _COPIED_BYTES = 64 * 1024
 """A received frame up to this size is copied out of libzmq at once; a longer one is used where it is."""
 
@@ -60,13 +64,13 @@ class Outer:
 
 def has_input(socket: Socket) -> bool:
     """Tell whether a message waits; this also lets libzmq see what its threads have brought."""
-    return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
+    return bool(int(socket.getsockopt(_EVENTS)) & _POLLIN)
 
 
 def receive(socket: Socket) -> list[Part] | None:
     """Return the next message's frames, or None where there is none now."""
     try:
-        frames = socket.recv_multipart(zmq.NOBLOCK, copy=False)
+        frames = socket.recv_multipart(_LAST_PART, copy=False)
     except zmq.Again:
         return None
     return [frame.bytes if len(frame) <= _COPIED_BYTES else frame.buffer for frame in frames]
@@ -79,7 +83,7 @@ def send(socket: Socket, parts: Sequence[Part]) -> bool:
     """
     last = len(parts) - 1
     for index, part in enumerate(parts):
-        flags = zmq.NOBLOCK if index == last else zmq.NOBLOCK | zmq.SNDMORE
+        flags = _LAST_PART if index == last else _PART
         try:
             if isinstance(part, bytes):
                 socket.send(part, flags)

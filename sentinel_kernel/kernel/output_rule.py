@@ -33,8 +33,8 @@ PLAIN = frozenset({"stream", "status", "execute_input", "error", "clear_output",
 
 _ALWAYS_READ_BYTES = 64 * 1024
 _SUSPECT = (b"script", b"sentinel", b"\\u", b"\\/", b"\0")
-"""What a long message must not contain to pass unread: a held-back type has one of the words in it, or hides letters
-behind the only two escapes that can, or is not UTF-8."""
+"""What a long message must not contain to pass unread: a held-back type has one of the words in it, or hides
+letters behind the only two escapes that can, or is not UTF-8."""
 
 _SCRIPT = re.compile(r"\s*(application|text)/(x-)?(java|ecma|j|live)script", re.IGNORECASE)
 _RESERVED = re.compile(r"\s*application/(vnd|x)[.-]sentinel", re.IGNORECASE)
@@ -59,10 +59,9 @@ def judge(msg_type: str, content: Part, host_display_ids: Collection[str]) -> Ju
 
     Only removals are made: the rest of a bundle, and of a widget's state, passes as it was.
     """
-    if msg_type in PLAIN:
-        return UNTOUCHED
     is_bundle = msg_type in BUNDLES
-    if len(content) > _ALWAYS_READ_BYTES and not suspect(content, host_display_ids if is_bundle else ()):
+    long = len(content) > _ALWAYS_READ_BYTES
+    if msg_type in PLAIN or (long and not suspect(content, host_display_ids if is_bundle else ())):
         return UNTOUCHED
     try:
         value = decode(content, OUTPUT_BYTES)
@@ -75,9 +74,8 @@ def judge(msg_type: str, content: Part, host_display_ids: Collection[str]) -> Ju
     found.search(value)
     if not found.script and not found.reserved:
         return UNTOUCHED
-    if is_bundle and not value.get("data"):
-        return Judged(drop=True, script=found.script, reserved=found.reserved)
-    return Judged(content=value, script=found.script, reserved=found.reserved)
+    empty = is_bundle and not value.get("data")
+    return Judged(None if empty else value, drop=empty, script=found.script, reserved=found.reserved)
 
 
 def suspect(content: Part, host_display_ids: Collection[str]) -> bool:

@@ -4,6 +4,8 @@ Every string that is not ours may come from the sandbox: it is cut and escaped. 
 variables, with fallbacks for other clients; words are told apart by weight and place, never by colour alone.
 """
 
+# ruff: noqa: RUF001 - Chinese punctuation and the multiplication sign are meant
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -50,7 +52,7 @@ def _label(key: str, language: str) -> str:
 
 
 def escape(text: object, maximum: int = _VALUE_CHARACTERS) -> str:
-    """Return ``text`` for HTML: cut, without characters that can't be seen or that turn the direction of writing."""
+    """Return ``text`` for HTML: cut, with characters that can't be seen shown as their escapes."""
     shown = printable(text, maximum)
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#x27;")):
         shown = shown.replace(character, entity)
@@ -143,11 +145,12 @@ def table_bundle(title: str, rows: Sequence[tuple[str, str]], notes: Iterable[st
     plain = [title, *(f"  {name:<{width}}  {value}" for name, value in rows), *notes]
     cell = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;background:transparent"
     body = "".join(
-        f'<tr style="background:transparent"><th scope="row" style="{cell};font-weight:600;white-space:nowrap">'
+        f'<tr style="background:transparent"><th scope="row" style="{cell};font-weight:600">'
         f'{escape(name)}</th><td style="{cell}">{escape(value, _TEXT_CHARACTERS)}</td></tr>'
         for name, value in rows
     )
-    table = f'<table style="border-collapse:collapse;margin:4px 0;font-size:inherit"><tbody>{body}</tbody></table>'
+    style = "border-collapse:collapse;margin:4px 0;font-size:inherit"
+    table = f'<table style="{style}"><tbody>{body}</tbody></table>'
     extra = [_small(escape(note, _TEXT_CHARACTERS)) for note in notes]
     return {
         "text/html": _box(title, [table, *extra], _INFORMATION),
@@ -175,9 +178,10 @@ def _call(violation: Json) -> str:
 
 
 def _box(title: str, rows: Sequence[str], accent: str) -> str:
+    style = _BOX.replace("{accent}", accent)
     heading = f'<div style="font-weight:600;margin-bottom:2px">{escape(title)}</div>'
     return (
-        f'<div class="sentinel-box" role="note" aria-label="{escape(title)}" style="{_BOX.replace("{accent}", accent)}">'
+        f'<div class="sentinel-box" role="note" aria-label="{escape(title)}" style="{style}">'
         f"{heading}{''.join(rows)}</div>"
     )
 

@@ -63,7 +63,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
 
 
 def _connection_file(arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the connection file and the other arguments, which are the worker's (as ipykernel takes them)."""
+    """Return the connection file and the other arguments, which are the worker's."""
     found, rest, position = "", [], 0
     while position < len(arguments):
         argument = arguments[position]

@@ -63,14 +63,9 @@ class StatusPage:
                 ("原因" if chinese else "cause", cause),
                 ("修复方法" if chinese else "repair", remedy),
             ]
-        for notice in lifecycle.ready.get("notices") or ():
-            if isinstance(notice, dict):
-                rows.append(
-                    (
-                        "注意" if chinese else "note",
-                        str(notice.get(self._settings.language) or notice.get("en")),
-                    )
-                )
+        notices = [notice for notice in lifecycle.ready.get("notices") or () if isinstance(notice, dict)]
+        label, language = "注意" if chinese else "note", self._settings.language
+        rows += [(label, str(notice.get(language) or notice.get("en"))) for notice in notices]
         return rows
 
     def _workspace(self, *, chinese: bool) -> str:

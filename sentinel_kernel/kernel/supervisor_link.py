@@ -106,7 +106,7 @@ class SupervisorLink:
                 self._inbox.append((message, fds))
 
     def close(self) -> None:
-        """Close the socket (the supervisor then ends the sandbox and itself) without a call to ``on_gone``."""
+        """Close the socket without a call to ``on_gone``; the supervisor then ends the sandbox and itself."""
         if self._gone:
             return
         self._gone = True

@@ -1,4 +1,4 @@
-"""Starts the supervisor, and puts the first request into its socket before anything heavy is imported here."""
+"""Starts the supervisor, and puts the first request into its socket before anything heavy is imported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECRETS = ("TOKEN", "PASSWORD", "SECRET", "API_KEY")
 
 @dataclass(frozen=True, slots=True)
 class SupervisorProcess:
-    """A started supervisor: its pid, the host's end of the control socket, and the id of the first request."""
+    """A started supervisor: its pid, the host's end of the control socket, the first request's id."""
 
     pid: int
     control: socket.socket

@@ -1,4 +1,4 @@
-"""Which entries of sys.path the host imports from: none in the notebook's folder, save the environment's own."""
+"""Which entries of sys.path the host keeps: none in the notebook's folder, save the environment's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def trusted_path(path: Sequence[str], workspace: str, prefixes: Iterable[str]) -> list[str]:
-    """Return ``path`` (a sys.path) without entries inside the workspace, save those of the environment itself.
+    """Return ``path`` (a sys.path) without entries in the workspace, save those of the environment itself.
 
     A notebook's folder often came from somebody else: a module planted there must not be imported by the
     host. A virtual environment inside the project is the user's own, as the interpreter in it is.

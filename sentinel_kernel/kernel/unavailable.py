@@ -1,5 +1,7 @@
 """The host's own answers where there is no sandbox: every request gets one, so that no client hangs."""
 
+# ruff: noqa: RUF001 - Chinese punctuation and the multiplication sign are meant
+
 from __future__ import annotations
 
 import sys
@@ -19,7 +21,7 @@ _TEXT_CHARACTERS = 4000
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why no sandbox can be set up: the step that failed, its errno, the cause and the repair in both languages."""
+    """Why no sandbox can be set up: the failed step, its errno, cause and repair in both languages."""
 
     step: str
     errno: int | None

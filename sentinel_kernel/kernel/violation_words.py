@@ -1,5 +1,7 @@
 """Completes a violation with its words: what was refused, why, and what truly helps, in both languages."""
 
+# ruff: noqa: RUF001 - Chinese punctuation and the multiplication sign are meant
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -19,7 +21,7 @@ class ViolationWords:
         self._settings = settings
 
     def complete(self, violation: Json) -> Json:
-        """Return the violation with message, hint and remedies; plain ones where the mappings can't be used."""
+        """Return the violation with message, hint and remedies; plain ones if the mappings fail."""
         try:
             return self._complete(violation)
         except (SentinelError, OSError, ValueError, KeyError, TypeError) as error:

@@ -1,5 +1,7 @@
 """What the host itself says, in English and Chinese: deaths, refused magics, outputs that were held back."""
 
+# ruff: noqa: RUF001 - Chinese punctuation and the multiplication sign are meant
+
 from __future__ import annotations
 
 import signal
@@ -147,16 +149,18 @@ def switched(reason: str) -> Words:
 
 
 SCRIPT_HELD = Words(
-    "This output is a script (application/javascript) and was held back: in the browser it would act with your "
-    "Jupyter login, outside the sandbox.",
-    "此输出是脚本（application/javascript），已被拦截：它会在浏览器中以您的 Jupyter 登录身份、在沙箱之外运行。",
-    "Show data as text, HTML without scripts, images or widgets; display(HTML(...)) and plotting libraries with a "
-    "static or PNG renderer work.",
-    "请以文本、不含脚本的 HTML、图片或控件来展示数据；display(HTML(...)) 以及绘图库的静态或 PNG 渲染方式均可使用。",
+    "This output is a script (application/javascript) and was held back: in the browser it would act with "
+    "your Jupyter login, outside the sandbox.",
+    "此输出是脚本（application/javascript），已被拦截："
+    "它会在浏览器中以您的 Jupyter 登录身份、在沙箱之外运行。",
+    "Show data as text, HTML without scripts, images or widgets; display(HTML(...)) and plotting libraries "
+    "with a static or PNG renderer work.",
+    "请以文本、不含脚本的 HTML、图片或控件来展示数据；"
+    "display(HTML(...)) 以及绘图库的静态或 PNG 渲染方式均可使用。",
 )
 
 RESERVED_HELD = Words(
-    "This output claimed to come from the sandbox itself (a Sentinel MIME type or display) and was held back.",
+    "This output claimed to come from the sandbox itself (a Sentinel MIME type) and was held back.",
     "此输出冒充沙箱自身的信息（Sentinel 的 MIME 类型或显示区域），已被拦截。",
     "Only the host tells of refusals; show your own data under another MIME type.",
     "只有宿主才能报告拒绝信息；请使用其他 MIME 类型展示您自己的数据。",

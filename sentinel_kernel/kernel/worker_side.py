@@ -1,4 +1,4 @@
-"""What comes from the worker, all of it hostile: checked, held to the output rule, and forwarded as it came."""
+"""What comes from the worker, all of it hostile: checked, held to the output rule, and forwarded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_COUNT = 2**31
 
 
 class WorkerSide:
-    """Reads the worker's channels. No message of the worker raises out of here: a bad one is dropped and logged."""
+    """Reads the worker's channels. No message raises out of here: a bad one is dropped and logged."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -98,7 +98,6 @@ class WorkerSide:
             log(f"A message of the worker on {channel} was dropped: {error}")
 
     # --- iopub
-    # ----------------------------------------------------------------------------------------------------
 
     def _output(self, msg_type: str, topic: list[Part], parts: list[Part]) -> None:
         host = self._host
@@ -163,7 +162,7 @@ class WorkerSide:
             host.displays.notice(words.MALFORMED_HELD, "held", parent, cell, "malformed")
 
     def _status(self, cell: Cell, topic: list[Part], parts: list[Part]) -> None:
-        """Forward a cell's status; before its idle, everything that the supervisor has to say about it is shown."""
+        """Forward a cell's status; before its idle, all that the supervisor has to say about it is shown."""
         host = self._host
         if text_of(decode(parts[CONTENT], STATUS_BYTES), "execution_state") != "idle" or cell.idle:
             host.outbox.forward_output(topic, parts)
@@ -187,7 +186,6 @@ class WorkerSide:
             self._host.execution.finish(cell)
 
     # --- replies and prompts
-    # --------------------------------------------------------------------------------------
 
     def _reply(self, channel: str, msg_type: str, parts: list[Part]) -> None:
         """Forward an answer to the one request that asked for it, and to nobody else."""
@@ -220,7 +218,7 @@ class WorkerSide:
             host.execution.finish(cell)
 
     def _cell_replied(self, cell: Cell, parts: list[Part]) -> None:
-        """Take note of a cell's end. A failed one aborts what waits: what had come before its client could know."""
+        """Take note of a cell's end. A failed one aborts what came before its client could know."""
         cell.replied = True
         cell.asks = False
         if cell.silent or not cell.stop_on_error:
