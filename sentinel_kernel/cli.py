@@ -63,8 +63,6 @@ def install(
     """
     from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - slow, and only needed here
 
-    from sentinel_kernel.policy.shipped import shipped_directory  # noqa: PLC0415
-
     if profile is not None:
         _load(profile)
     if name is None:
@@ -77,7 +75,7 @@ def install(
         display_name = f"Python 3 (Sentinel, {profile})" if profile else DISPLAY_NAME
     specification = kernel_specification(sys.executable, display_name, profile)
     with tempfile.TemporaryDirectory(prefix="sentinel-kernelspec-") as directory:
-        shipped = shipped_directory("kernelspec")
+        shipped = _shipped_kernelspec()
         for file in os.listdir(shipped):
             if file.startswith("logo-"):
                 shutil.copyfile(os.path.join(shipped, file), os.path.join(directory, file))
@@ -98,6 +96,13 @@ def install(
 def kernel_json(specification: dict[str, Any]) -> str:
     """Return ``specification`` as the text of kernel.json."""
     return json.dumps(specification, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _shipped_kernelspec() -> str:
+    """Return the folder of the logos: inside the package in a wheel, at the top of the tree when editable."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    inside = os.path.join(package, "kernelspec")
+    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), "kernelspec")
 
 
 def _load(name: str) -> Profile:
