@@ -9,13 +9,14 @@ import re
 import shutil
 import sys
 import tempfile
+from socket import AF_INET, SOCK_STREAM
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel import __version__
 from sentinel_kernel.errors import SentinelError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sentinel_kernel.policy.profile import Profile
 
@@ -63,6 +64,8 @@ def install(
     """
     from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - slow, and only needed here
 
+    from sentinel_kernel.policy.shipped import shipped_directory  # noqa: PLC0415
+
     if profile is not None:
         _load(profile)
     if name is None:
@@ -75,10 +78,10 @@ def install(
         display_name = f"Python 3 (Sentinel, {profile})" if profile else DISPLAY_NAME
     specification = kernel_specification(sys.executable, display_name, profile)
     with tempfile.TemporaryDirectory(prefix="sentinel-kernelspec-") as directory:
-        shipped = _shipped_kernelspec()
-        for file in os.listdir(shipped):
-            if file.startswith("logo-"):
-                shutil.copyfile(os.path.join(shipped, file), os.path.join(directory, file))
+        shipped = shipped_directory("kernelspec")
+        for logo in os.listdir(shipped):
+            if logo.startswith("logo-"):
+                shutil.copyfile(os.path.join(shipped, logo), os.path.join(directory, logo))
         with open(os.path.join(directory, "kernel.json"), "w", encoding="utf-8") as file:
             file.write(kernel_json(specification))
         # TemporaryDirectory is 0700, and the copy keeps that: a kernelspec is for everybody to read.
@@ -96,13 +99,6 @@ def install(
 def kernel_json(specification: dict[str, Any]) -> str:
     """Return ``specification`` as the text of kernel.json."""
     return json.dumps(specification, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def _shipped_kernelspec() -> str:
-    """Return the folder of the logos: inside the package in a wheel, at the top of the tree when editable."""
-    package = os.path.dirname(os.path.abspath(__file__))
-    inside = os.path.join(package, "kernelspec")
-    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), "kernelspec")
 
 
 def _load(name: str) -> Profile:
@@ -150,7 +146,52 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 def _summary(profile: Profile) -> str:
     """Return what one profile allows, for a person, in a few lines."""
-    raise AssertionError(profile)
+    from sentinel_kernel.policy.action import ActionKind  # noqa: PLC0415
+    from sentinel_kernel.policy.compiled import compile_policy  # noqa: PLC0415
+
+    policy = compile_policy(profile, os.uname().machine)
+    by_kind: dict[ActionKind, list[str]] = {}
+    for rules in policy.rules.values():
+        by_kind.setdefault(rules[-1].action.kind, []).append(rules[-1].syscall)
+    arguments = [AF_INET, SOCK_STREAM, 0, 0, 0, 0]
+    number = policy.architecture.syscalls["socket"]
+    refused = policy.decide(policy.architecture.audit_arch, number, arguments).action.refuses
+    fatal = ", ".join(sorted(by_kind.get(ActionKind.KILL, []))) or "none"
+    shown = [f"{mount.path} ({mount.mode})" for mount in profile.filesystem.mounts]
+    writes = "writes are held in the sandbox" if profile.filesystem.allow_write_overlay else "read-only"
+    lines = [
+        f"limits   {', '.join(_limits(profile)) or 'none'}",
+        f"network  {'none' if refused else 'the sandbox alone: no other machine, no service of this one'}",
+        f"files    {', '.join([f'the folder of the notebook ({writes})', *shown])}",
+        f"calls    {len(by_kind.get(ActionKind.ALLOW, []))} allowed; these end the process: {fatal}",
+    ]
+    return "\n  ".join([profile.name, profile.description, *lines]) + "\n"
+
+
+def _limits(profile: Profile) -> Iterator[str]:
+    resources = profile.resources
+    memory = resources.memory_bytes
+    if isinstance(memory, str):
+        yield f"{memory} of the free memory"
+    elif memory is not None:
+        yield f"{_size(memory)} of memory"
+    if resources.cpu_count is not None:
+        yield f"{resources.cpu_count} processor{'' if resources.cpu_count == 1 else 's'}"
+    if resources.pids is not None:
+        yield f"{resources.pids} processes and threads"
+    if isinstance(resources.disk_bytes, int):
+        yield f"{_size(resources.disk_bytes)} of files"
+    for name, seconds in (("wall", resources.wall_seconds), ("processor", resources.cpu_seconds)):
+        if seconds is not None:
+            yield f"{seconds} s of {name} time a cell"
+
+
+def _size(number: int) -> str:
+    """Return a number of bytes in the largest unit that divides it well enough to be read."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if number >= factor:
+            return f"{number / factor:.4g} {unit}"
+    return f"{number} B"
 
 
 def _parser() -> argparse.ArgumentParser:

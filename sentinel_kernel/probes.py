@@ -280,12 +280,14 @@ def run_probe(probe: Probe) -> Finding:
     command = [sys.executable, "-I", os.path.abspath(__file__), probe.name]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, check=False, text=True)
-        result = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
         result = {"ok": False, "detail": f"no answer within {_PROBE_SECONDS} s", "remedy": ""}
-    except ValueError:
-        last = done.stderr.strip().rpartition("\n")[2]
-        result = {"ok": False, "detail": f"ended with {done.returncode}: {last}", "remedy": ""}
+    else:
+        try:
+            result = json.loads(done.stdout)
+        except ValueError:
+            last = done.stderr.strip().rpartition("\n")[2]
+            result = {"ok": False, "detail": f"ended with {done.returncode}: {last}", "remedy": ""}
     remedy = "" if result["ok"] else result["remedy"] or probe.remedy
     return Finding(
         probe.name, probe.title, probe.purpose, probe.needed, result["ok"], result["detail"], remedy
