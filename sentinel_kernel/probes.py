@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if __name__ == "__main__":
     # Started by path under -I, which keeps both the folder and PYTHONPATH away.
@@ -278,6 +278,7 @@ PROBES: Final = (
 def run_probe(probe: Probe) -> Finding:
     """Run ``probe`` in a fresh interpreter and return what it found; never raises for what it finds."""
     command = [sys.executable, "-I", os.path.abspath(__file__), probe.name]
+    result: dict[str, Any]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, check=False, text=True)
     except subprocess.TimeoutExpired:
