@@ -1,0 +1,1 @@
+"""What a profile means: parsing, compiling, verdicts, violations and their words; pure."""

@@ -1,0 +1,258 @@
+"""What no profile can change: calls that are never allowed, and calls that the worker can't do without."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+
+from sentinel_kernel.abi.socket import (
+    AF_INET,
+    AF_INET6,
+    AF_NETLINK,
+    AF_UNIX,
+    NETLINK_ROUTE,
+    SOCKADDR_IN6_BYTES,
+    SOCKADDR_IN_BYTES,
+)
+from sentinel_kernel.policy.action import NOTIFY, Action, ActionKind
+from sentinel_kernel.policy.regions import LOW_32_BITS, ArgumentTest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.policy.regions import Region
+
+NAMESPACE_FLAGS = 0x7E020000
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET of ``<linux/sched.h>``.
+
+CLONE_NEWTIME (0x80) is part of the exit signal in clone(2), and a flag in unshare(2) and clone3(2) alone.
+"""
+
+TIOCSTI, TIOCLINUX, TIOCCONS = 0x5412, 0x541C, 0x541D  # <asm-generic/ioctls.h>
+
+_NO_CALL = Action(ActionKind.ERRNO, errno.ENOSYS)
+_NO_CALL_TOLD = Action(ActionKind.NOTIFY, errno.ENOSYS)
+
+
+def _calls(names: str) -> tuple[str, ...]:
+    return tuple(names.split())
+
+
+def _equals(index: int, value: int) -> ArgumentTest:
+    return ArgumentTest(index, LOW_32_BITS, value)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRule:
+    """What holds for ``syscalls`` whatever a profile says.
+
+    With ``only_in`` it holds in those regions, with ``except_in`` outside of those, with neither everywhere.
+    """
+
+    syscalls: tuple[str, ...]
+    action: Action
+    reason: str
+    only_in: tuple[Region, ...] = ()
+    except_in: tuple[Region, ...] = ()
+
+
+_NOT_HELD = frozenset(
+    _calls(
+        "read write readv writev pread64 pwrite64 close close_range dup dup2 dup3 clone clone3 fork vfork "
+        "execve execveat exit exit_group wait4 waitid futex mmap munmap mremap mprotect madvise brk "
+        "sendmsg recvmsg sendto recvfrom rt_sigaction rt_sigprocmask rt_sigreturn restart_syscall "
+        "set_robust_list rseq poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 epoll_ctl "
+        "nanosleep clock_nanosleep clock_gettime sched_yield getrandom"
+    )
+)
+"""Calls that must never wait for a supervisor.
+
+A signal that comes before it has taken the call makes it fail with EINTR, which shells and C libraries do not
+expect of them; and each would cost a thousand times its price.
+"""
+
+
+def is_never_held(syscall: str) -> bool:
+    """Tell whether ``syscall`` must be decided in the filter alone (see the reason beside the list)."""
+    return syscall in _NOT_HELD
+
+
+# Refusals: a profile may refuse the same in another way (KILL, another errno), but not allow it.
+FLOOR: tuple[FixedRule, ...] = (
+    FixedRule(
+        ("io_uring_setup", "io_uring_enter", "io_uring_register"),
+        _NO_CALL,
+        "io_uring makes calls that the filter never sees; libraries fall back to ordinary calls",
+    ),
+    FixedRule(
+        ("clone3", "openat2"),
+        _NO_CALL,
+        "its flags lie behind a pointer, out of reach; the C library falls back to the older call",
+    ),
+    FixedRule(
+        ("add_key", "request_key", "keyctl"),
+        _NO_CALL_TOLD,
+        "the keys of the Linux kernel belong to the user outside as well",
+    ),
+    FixedRule(
+        ("clone",),
+        NOTIFY,
+        "a new namespace would bring back rights that the sandbox has given up",
+        except_in=((ArgumentTest(0, NAMESPACE_FLAGS, 0),),),
+    ),
+    FixedRule(("unshare", "setns"), NOTIFY, "namespaces are the walls of the sandbox"),
+    FixedRule(
+        _calls(
+            "mount umount2 pivot_root chroot fsopen fsmount fsconfig fspick move_mount open_tree "
+            "open_tree_attr mount_setattr"
+        ),
+        NOTIFY,
+        "the file system of the sandbox is set up from outside",
+    ),
+    FixedRule(
+        _calls(
+            "init_module finit_module delete_module create_module get_kernel_syms query_module kexec_load "
+            "kexec_file_load bpf uselib uretprobe uprobe"
+        ),
+        NOTIFY,
+        "it would put code into the Linux kernel",
+    ),
+    FixedRule(
+        ("perf_event_open", "userfaultfd", "lookup_dcookie", "nfsservctl"),
+        NOTIFY,
+        "it opens parts of the Linux kernel that attacks like to use",
+    ),
+    FixedRule(
+        (
+            "reboot",
+            "swapon",
+            "swapoff",
+            "iopl",
+            "ioperm",
+            "acct",
+            "quotactl",
+            "quotactl_fd",
+            "syslog",
+            "vhangup",
+        )
+        + (
+            "settimeofday",
+            "clock_settime",
+            "adjtimex",
+            "clock_adjtime",
+            "sethostname",
+            "setdomainname",
+            "_sysctl",
+        ),
+        NOTIFY,
+        "it concerns the machine as a whole",
+    ),
+    FixedRule(
+        ("open_by_handle_at", "name_to_handle_at", "fanotify_init", "fanotify_mark"),
+        NOTIFY,
+        "it reaches files without going through the folders that the sandbox shows",
+    ),
+    FixedRule(("pidfd_getfd",), NOTIFY, "it takes open files out of other processes"),
+    FixedRule(
+        ("ioctl",),
+        NOTIFY,
+        "it types into a terminal, or takes one over",
+        only_in=((_equals(1, TIOCSTI),), (_equals(1, TIOCLINUX),), (_equals(1, TIOCCONS),)),
+    ),
+    FixedRule(
+        ("socket",),
+        NOTIFY,
+        "sockets of this family are not held by the sandbox's own network",
+        except_in=(
+            (_equals(0, AF_UNIX),),
+            (_equals(0, AF_INET),),
+            (_equals(0, AF_INET6),),
+            (_equals(0, AF_NETLINK), _equals(2, NETLINK_ROUTE)),
+        ),
+    ),
+    FixedRule(
+        ("socketpair",),
+        NOTIFY,
+        "pairs of this family are not held by the sandbox's own network",
+        except_in=((_equals(0, AF_UNIX),),),
+    ),
+)
+
+_INTERNET_LENGTHS = (SOCKADDR_IN_BYTES, SOCKADDR_IN6_BYTES)
+
+# What the worker (a Jupyter kernel on inherited sockets) and its start need; no profile can take it away.
+WORKER_NEEDS: tuple[FixedRule, ...] = (
+    FixedRule(
+        ("read", "write", "readv", "writev", "pread64", "pwrite64", "close", "close_range", "lseek", "fcntl")
+        + ("dup", "dup2", "dup3", "pipe2", "fstat", "newfstatat", "statx", "stat", "lstat", "openat", "open")
+        + (
+            "getdents64",
+            "getcwd",
+            "readlink",
+            "readlinkat",
+            "access",
+            "faccessat",
+            "faccessat2",
+            "mkdir",
+            "mkdirat",
+        )
+        + ("unlink", "unlinkat", "rename", "renameat", "renameat2", "ftruncate", "umask", "chdir"),
+        Action(ActionKind.ALLOW),
+        "the worker reads and writes files and pipes",
+    ),
+    FixedRule(
+        ("mmap", "munmap", "mremap", "mprotect", "madvise", "brk", "membarrier"),
+        Action(ActionKind.ALLOW),
+        "the worker needs memory",
+    ),
+    FixedRule(
+        _calls(
+            "execve wait4 waitid exit exit_group kill tgkill getpid getppid gettid getuid geteuid getgid "
+            "getegid getpgrp getpgid setpgid prctl prlimit64 arch_prctl set_tid_address set_robust_list rseq "
+            "futex restart_syscall uname rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack sysinfo"
+        ),
+        Action(ActionKind.ALLOW),
+        "the worker is started, interrupted and ended by them",
+    ),
+    FixedRule(
+        ("clone",),
+        Action(ActionKind.ALLOW),
+        "the worker starts threads, and init starts the worker",
+        only_in=((ArgumentTest(0, NAMESPACE_FLAGS, 0),),),
+    ),
+    FixedRule(
+        _calls(
+            "nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time getrandom sched_yield "
+            "sched_getaffinity sched_getparam sched_getscheduler sched_setscheduler poll ppoll select "
+            "pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd "
+            "eventfd2 pipe"
+        ),
+        Action(ActionKind.ALLOW),
+        "the worker waits for messages",
+    ),
+    FixedRule(
+        _calls(
+            "sendmsg recvmsg sendto recvfrom shutdown getsockname getpeername setsockopt getsockopt accept "
+            "accept4 listen"
+        ),
+        Action(ActionKind.ALLOW),
+        "the worker speaks with the host over sockets that it inherits",
+    ),
+    FixedRule(
+        ("ioctl",),
+        Action(ActionKind.ALLOW),
+        "the worker makes its sockets non-blocking and asks for the size of its terminal",
+        only_in=tuple((_equals(1, number),) for number in (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),
+    ),
+    FixedRule(
+        ("socket", "socketpair"),
+        Action(ActionKind.ALLOW),
+        "the worker's parts speak with each other over local sockets",
+        only_in=((_equals(0, AF_UNIX),),),
+    ),
+    FixedRule(
+        ("bind", "connect"),
+        Action(ActionKind.ALLOW),
+        "the worker's parts speak with each other over local sockets (no length of an internet address)",
+        except_in=tuple((_equals(2, length),) for length in _INTERNET_LENGTHS),
+    ),
+)

@@ -1,0 +1,140 @@
+"""Profiles: what a sandbox may do, read strictly from JSON files that people write."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from sentinel_kernel.errors import ProfileError
+from sentinel_kernel.policy.action import Action, ActionKind
+from sentinel_kernel.policy.resources import Resources
+from sentinel_kernel.policy.shipped import shipped_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sentinel_kernel.policy.regions import Region
+
+_SUFFIX = ".json"
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_DEPTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SyscallRule:
+    """One rule: these calls, where their arguments lie in ``region``, get ``action``."""
+
+    syscalls: tuple[str, ...]
+    region: Region
+    action: Action
+    comment: str
+    place: str
+    """Profile and JSON path of the rule, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What a profile says of the network. The sandbox has a loopback interface of its own, and no other."""
+
+    allow: bool = False
+    allow_dns: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MountRule:
+    """A host folder to show at its own path; ``mode`` is ro, overlay (writes are held) or rw."""
+
+    path: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filesystem:
+    """Folders shown and hidden. ``allow_write_overlay`` False makes the notebook's folder read-only."""
+
+    mounts: tuple[MountRule, ...] = ()
+    hidden: tuple[str, ...] = ()
+    allow_write_overlay: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One profile with everything that it extends merged in; rules in order, the first that matches wins."""
+
+    name: str
+    description: str = ""
+    default_action: Action = field(default_factory=lambda: Action(ActionKind.NOTIFY))
+    syscall_rules: tuple[SyscallRule, ...] = ()
+    resources: Resources = field(default_factory=Resources)
+    network: Network = field(default_factory=Network)
+    filesystem: Filesystem = field(default_factory=Filesystem)
+    outputs: str = "hold"
+    """What becomes of scripts (application/javascript) in outputs; "hold" drops them with a notice."""
+    preflight: str = "off"
+    minimum_isolation: str = "full"
+    preload: tuple[str, ...] = ()
+    """Modules that init imports before it forks the worker."""
+    path: str = ""
+
+
+def load_profile(name: str, directories: Iterable[str] = ()) -> Profile:
+    """Return profile ``name`` (``strict``, ``sentinelbox/web``) from ``directories``, else the shipped one.
+
+    Raises:
+        ProfileError: there is none of that name, or its file can't be used; the JSON path says where.
+
+    """
+    # The reader of the grammar builds on the types of this module.
+    from sentinel_kernel.policy.profile_document import read_profile  # noqa: PLC0415
+
+    return read_profile(name, [*directories, shipped_directory("profiles")])
+
+
+def find_profile(name: str, directories: Iterable[str]) -> str:
+    """Return the path of the file of profile ``name``, the first among ``directories``.
+
+    Raises:
+        ProfileError: the name is not one of a profile, or there is no such file.
+
+    """
+    directories = list(directories)
+    if not is_profile_name(name):
+        raise ProfileError(
+            f"{name[:60]!r} is not the name of a profile.",
+            "$",
+            "Names are letters, digits, '.', '_', '-' and '/'.",
+        )
+    for directory in directories:
+        path = os.path.join(directory, *name.split("/")) + _SUFFIX
+        if os.path.isfile(path):
+            return path
+    known = ", ".join(_names(directories))
+    raise ProfileError(f"There is no profile '{name}'.", "$", f"Known: {known}.")
+
+
+def is_profile_name(name: str) -> bool:
+    """Tell whether ``name`` can be one: nothing that leads out of the profile folders."""
+    parts = name.split("/")
+    return len(parts) <= _DEPTH and all(
+        0 < len(part) <= 64 and part[0] not in ".-" and _NAME_CHARACTERS.issuperset(part) for part in parts
+    )
+
+
+def list_profiles(directories: Iterable[str] = ()) -> list[str]:
+    """Return the names of all profiles in ``directories`` and of the shipped ones; those of the top first."""
+    return _names([*directories, shipped_directory("profiles")])
+
+
+def _names(directories: Iterable[str]) -> list[str]:
+    found: set[str] = set()
+    for directory in directories:
+        for folder, below, files in os.walk(directory):
+            relative = os.path.relpath(folder, directory)
+            prefix = "" if relative == "." else f"{relative}/"
+            if prefix.count("/") >= _DEPTH - 1:
+                below.clear()
+            names = (prefix + file.removesuffix(_SUFFIX) for file in files if file.endswith(_SUFFIX))
+            found.update(name for name in names if is_profile_name(name))
+    order = ("strict", "datascience", "web")
+    return sorted(found, key=lambda name: (name.count("/"), order.index(name) if name in order else 9, name))
