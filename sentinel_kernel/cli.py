@@ -177,6 +177,8 @@ def _limits(profile: Profile) -> Iterator[str]:
         yield f"{_size(memory)} of memory"
     if resources.cpu_count is not None:
         yield f"{resources.cpu_count} processor{'' if resources.cpu_count == 1 else 's'}"
+    elif resources.cpu_quota is not None:
+        yield f"{resources.cpu_quota:g} processors"
     if resources.pids is not None:
         yield f"{resources.pids} processes and threads"
     if isinstance(resources.disk_bytes, int):
