@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 _PACKET_BYTES = 65536
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
-_PAYLOAD = (
-    "import sys; sys.path.append('/run/sentinel/lib'); "
-    "from sentinel_kernel.worker.init import main; main(3)"
-)
+# Not -P: the worker's flags are what cells and the processes they spawn see. With -c the first entry of the path is
+# the current folder; it is replaced before anything is imported, and init takes the library out again.
+_PAYLOAD = "import sys; sys.path[0] = '/run/sentinel/lib'; from sentinel_kernel.worker.init import main; main(3)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class InitEvent:
 
 def init_argv(python: str) -> tuple[str, ...]:
     """Return the command that boot executes as pid 1."""
-    return (python, "-P", "-c", _PAYLOAD)
+    return (python, "-c", _PAYLOAD)
 
 
 class WorkerLink:
@@ -47,10 +46,21 @@ class WorkerLink:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
     def fork_worker(
-        self, listening: Sequence[socket.socket], argv: Sequence[str], cwd: str, preload: Sequence[str], magics: Sequence[str]
+        self,
+        listening: Sequence[socket.socket],
+        argv: Sequence[str],
+        cwd: str,
+        preload: Sequence[str],
+        magics: Sequence[str],
     ) -> None:
         """Ask for a worker on the four listening sockets."""
-        message = {"op": "fork", "argv": list(argv), "cwd": cwd, "preload": list(preload), "magics": list(magics)}
+        message = {
+            "op": "fork",
+            "argv": list(argv),
+            "cwd": cwd,
+            "preload": list(preload),
+            "magics": list(magics),
+        }
         socket.send_fds(self._control, [json.dumps(message).encode()], [sock.fileno() for sock in listening])
 
     def kill_all(self) -> None:
