@@ -24,7 +24,9 @@ def test_each_step_fails_closed_and_the_host_is_untouched(supervised: Supervised
     for step in step_names():
         marker = workspace / "ran"
         supervised.start(
-            workspace, payload=["/bin/sh", "-c", f"touch '{marker}'"], fault={"step": step, "errno": errno.EDQUOT}
+            workspace,
+            payload=["/bin/sh", "-c", f"touch '{marker}'"],
+            fault={"step": step, "errno": errno.EDQUOT},
         )
         event = supervised.wait("unavailable")
         assert event["step"] == step

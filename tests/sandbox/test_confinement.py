@@ -90,7 +90,9 @@ def test_only_the_listed_descriptors_are_open(supervised: Supervised, workspace:
     assert descriptors["3"].startswith("socket:")
 
 
-def test_no_secret_of_the_host_is_in_the_environment(identity: Identity, place: Path, workspace: Path) -> None:
+def test_no_secret_of_the_host_is_in_the_environment(
+    identity: Identity, place: Path, workspace: Path
+) -> None:
     from supervised import Supervised
 
     secrets = {
@@ -129,7 +131,20 @@ def test_the_root_is_a_skeleton_and_read_only(supervised: Supervised, workspace:
         assert answers[f"write={path}"] in ("EROFS", "EACCES", "ENOENT")  # whichever comes first here
     assert answers["read=/etc/shadow"] == "ENOENT"
     assert answers["read=/dev/kvm"] == "ENOENT"
-    devices = {"fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "urandom", "zero"}
+    devices = {
+        "fd",
+        "full",
+        "null",
+        "ptmx",
+        "pts",
+        "random",
+        "shm",
+        "stderr",
+        "stdin",
+        "stdout",
+        "urandom",
+        "zero",
+    }
     assert set(report["devices"]) == devices
 
 
@@ -144,7 +159,9 @@ def test_every_mount_of_the_host_is_read_only_inside(supervised: Supervised, wor
     assert writable == []
 
 
-def test_a_secret_in_the_home_is_out_of_reach(supervised: Supervised, workspace: Path, identity: Identity) -> None:
+def test_a_secret_in_the_home_is_out_of_reach(
+    supervised: Supervised, workspace: Path, identity: Identity
+) -> None:
     secret = identity.home / "secret-decoy.txt"
     secret.write_text("decoy")
     hidden = identity.home / ".ssh"
@@ -190,7 +207,9 @@ def test_the_hosts_sockets_are_out_of_reach(
 
 
 def test_no_nested_user_namespace(supervised: Supervised, workspace: Path, identity: Identity) -> None:
-    (workspace / "nested.sh").write_text("unshare -U true; echo $? > nested; cat /proc/sys/user/max_user_namespaces >> nested\n")
+    (workspace / "nested.sh").write_text(
+        "unshare -U true; echo $? > nested; cat /proc/sys/user/max_user_namespaces >> nested\n"
+    )
     control = identity.run("unshare", "-U", "true", check=False)
     assert control.returncode == 0, control.stderr
     supervised.run(workspace, ["/bin/sh", "-c", f"cd '{workspace}' && sh nested.sh"])
@@ -225,7 +244,9 @@ def test_what_is_written_in_the_workspace_stays_off_the_host(supervised: Supervi
     assert any("link" in text for text in saved["skipped"])
 
 
-def test_a_file_uploaded_after_a_failed_open_is_seen_by_the_next_cell(supervised: Supervised, workspace: Path) -> None:
+def test_a_file_uploaded_after_a_failed_open_is_seen_by_the_next_cell(
+    supervised: Supervised, workspace: Path
+) -> None:
     script = (
         f"cd '{workspace}'; cat late.txt && exit 9; echo > asked; "
         "while [ ! -e go ]; do sleep 0.02; done; cat late.txt > seen; cat module.py >> seen"

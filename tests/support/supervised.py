@@ -19,6 +19,7 @@ from sentinel_kernel.supervisor import protocol
 if TYPE_CHECKING:
     from ordinary_user import Identity
 
+VICTIMS = Path(__file__).parents[1] / "victims"
 DEADLINE_SECONDS = 60.0
 _CONTROL = 3
 
@@ -44,6 +45,8 @@ class Supervised:
         self.events: list[dict[str, Any]] = []
         self.descriptors: dict[int, list[int]] = {}
         self.upper = -1
+        self.cause: dict[str, Any] = {}
+        self.outcomes: dict[str, str] = {}
         self._next_id = 0
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         places = {"XDG_RUNTIME_DIR": "run", "XDG_DATA_HOME": "data", "XDG_CACHE_HOME": "cache"}
@@ -61,7 +64,9 @@ class Supervised:
                     *site_packages(self.python),
                 ],
                 pass_fds=[_CONTROL],
-                preexec_fn=lambda: os.dup2(theirs.fileno(), _CONTROL) if theirs.fileno() != _CONTROL else None,
+                preexec_fn=lambda: (
+                    os.dup2(theirs.fileno(), _CONTROL) if theirs.fileno() != _CONTROL else None
+                ),
                 env=variables | (environment or {}),
                 stdin=subprocess.DEVNULL,
                 cwd="/",
