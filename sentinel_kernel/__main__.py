@@ -7,7 +7,7 @@ import site
 import sys
 
 if __name__ == "__main__":
-    # First of all, with nothing but what the interpreter loaded by itself (the package is found by its own path).
+    # First of all, with nothing but what the interpreter loaded by itself.
     from sentinel_kernel.kernel.trusted_path import trusted_path
 
     if not sys.flags.safe_path:

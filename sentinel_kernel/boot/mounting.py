@@ -44,7 +44,9 @@ def stage_root(context: BootContext) -> None:
     mounts.mount("sentinel-root", root, "tmpfs", _SAFE, f"size={_SKELETON_BYTES},nr_inodes=4096,mode=0755")
     context.root_device = os.stat(root).st_dev
     size = context.plan.sizes.disk_bytes
-    mounts.mount("sentinel-held", uppers, "tmpfs", _SAFE, f"size={size},nr_inodes={inodes_for(size)},mode=0755")
+    mounts.mount(
+        "sentinel-held", uppers, "tmpfs", _SAFE, f"size={size},nr_inodes={inodes_for(size)},mode=0755"
+    )
 
 
 def make_skeleton(context: BootContext) -> None:
@@ -70,7 +72,9 @@ def mount_tree(context: BootContext) -> None:
         _make_mount_point(target, is_directory=entry.is_directory)
         match entry.kind:
             case MountKind.TMPFS:
-                options = f"size={entry.size_bytes},nr_inodes={inodes_for(entry.size_bytes)},mode={entry.mode:o}"
+                options = (
+                    f"size={entry.size_bytes},nr_inodes={inodes_for(entry.size_bytes)},mode={entry.mode:o}"
+                )
                 mounts.mount("tmpfs", target, "tmpfs", _SAFE, options)
             case MountKind.BIND | MountKind.BIND_WRITABLE:
                 _bind(context, entry, target)
@@ -81,7 +85,9 @@ def mount_tree(context: BootContext) -> None:
             case MountKind.OVERLAY:
                 _overlay(context, entry, target)
             case MountKind.MASK_DIRECTORY:
-                mounts.mount("tmpfs", target, "tmpfs", _SAFE | MountFlags.RDONLY, "size=4k,nr_inodes=2,mode=0555")
+                mounts.mount(
+                    "tmpfs", target, "tmpfs", _SAFE | MountFlags.RDONLY, "size=4k,nr_inodes=2,mode=0555"
+                )
             case MountKind.MASK_FILE:
                 mounts.mount("/dev/null", target, "", MountFlags.BIND)
                 mounts.set_path_attributes(target, MountAttributes.RDONLY | MountAttributes.NOSUID)
@@ -98,7 +104,9 @@ def mount_devices(context: BootContext) -> None:
     os.mkdir(f"{root}/dev/shm", 0o755)
     size = context.plan.sizes.shm_bytes
     flags = _SAFE | MountFlags.NOEXEC
-    mounts.mount("shm", f"{root}/dev/shm", "tmpfs", flags, f"size={size},nr_inodes={inodes_for(size)},mode=1777")
+    mounts.mount(
+        "shm", f"{root}/dev/shm", "tmpfs", flags, f"size={size},nr_inodes={inodes_for(size)},mode=1777"
+    )
     os.mkdir(f"{root}/dev/pts", 0o755)
     options = "newinstance,ptmxmode=0666,mode=0620"
     mounts.mount("devpts", f"{root}/dev/pts", "devpts", MountFlags.NOSUID | MountFlags.NOEXEC, options)

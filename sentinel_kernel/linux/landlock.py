@@ -47,7 +47,9 @@ def restrict_self(abi: int, handled: AccessFs, scoped: Scope, rules: list[tuple[
     """
     attributes = struct.pack(RULESET_FORMAT, int(handled), 0, int(scoped))
     size = RULESET_SIZE_BY_ABI[min(abi, max(RULESET_SIZE_BY_ABI))]
-    ruleset = system_call("landlock_create_ruleset", ctypes.create_string_buffer(attributes, len(attributes)), size, 0)
+    ruleset = system_call(
+        "landlock_create_ruleset", ctypes.create_string_buffer(attributes, len(attributes)), size, 0
+    )
     try:
         for path, access in rules:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)

@@ -30,7 +30,11 @@ def mount(source: str, target: str, kind: str, flags: MountFlags, options: str =
 
     """
     result = LIBC.mount(
-        os.fsencode(source), os.fsencode(target), kind.encode(), int(flags), os.fsencode(options) if options else None
+        os.fsencode(source),
+        os.fsencode(target),
+        kind.encode(),
+        int(flags),
+        os.fsencode(options) if options else None,
     )
     checked(result, f"mount {kind} {source} -> {target} {options}".rstrip())
 
@@ -47,7 +51,9 @@ def set_mount_attributes(
     """Set attributes of the mount ``tree`` (mount_setattr(2), Linux 5.12); IDMAP takes ``user_namespace``."""
     layout = struct.pack(MOUNT_ATTR_FORMAT, int(attributes), 0, 0, user_namespace)
     flags = AT_EMPTY_PATH | (AT_RECURSIVE if recursive else 0)
-    system_call("mount_setattr", tree, b"", flags, ctypes.create_string_buffer(layout, len(layout)), len(layout))
+    system_call(
+        "mount_setattr", tree, b"", flags, ctypes.create_string_buffer(layout, len(layout)), len(layout)
+    )
 
 
 def set_path_attributes(path: str, attributes: MountAttributes, *, recursive: bool = False) -> None:

@@ -73,4 +73,3 @@ def close_descriptors(first: int, last: int) -> None:
 def signal_thread(process: int, thread: int, number: int) -> None:
     """Send a signal to one thread (tgkill(2))."""
     system_call("tgkill", process, thread, number)
-

@@ -120,7 +120,9 @@ class Listener:
             if error.errno in (errno.ENOENT, errno.EINTR):
                 return None
             raise
-        identifier, thread, _, number, architecture, _, *arguments = struct.unpack(NOTIFICATION_FORMAT, buffer)
+        identifier, thread, _, number, architecture, _, *arguments = struct.unpack(
+            NOTIFICATION_FORMAT, buffer
+        )
         return Notification(identifier, thread, number, architecture, tuple(arguments))
 
     def is_valid(self, identifier: int) -> bool:

@@ -22,7 +22,18 @@ FALLBACK_HOME: Final = "/home/sentinel"
 # Places to stage the new root on, in a private mount namespace: the first that hides no source is taken.
 _STAGING_PLACES: Final = ("/media", "/srv", "/boot", "/mnt", "/opt")
 _SYSTEM_DIRECTORIES: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_EMPTY_DIRECTORIES: Final = ("/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv", "/sys", "/var")
+_EMPTY_DIRECTORIES: Final = (
+    "/etc",
+    "/home",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/root",
+    "/run",
+    "/srv",
+    "/sys",
+    "/var",
+)
 # What programs need of /etc; no file with a secret, nothing about the machine's users.
 ETC_ENTRIES: Final = (
     "alternatives",
@@ -74,7 +85,16 @@ _DEVICE_LINKS: Final = (
     ("/var/tmp", "/tmp"),
 )
 # Masked like in a container: they tell about, or reach into, the machine as a whole.
-PROC_MASKED: Final = ("acpi", "kallsyms", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list")
+PROC_MASKED: Final = (
+    "acpi",
+    "kallsyms",
+    "kcore",
+    "keys",
+    "latency_stats",
+    "sched_debug",
+    "scsi",
+    "timer_list",
+)
 PROC_READ_ONLY: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs")
 HIDDEN_IN_HOME: Final = (
     ".aws",
@@ -291,7 +311,9 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     mounts.append(MountEntry(MountKind.TMPFS, home, size_bytes=sizes.tmp_bytes, mode=0o700))
 
     overlays: list[MountEntry] = []
-    _add_user_directory(overlays, facts, workspace, "overlay" if overlay_writes else "ro", "workspace", notices)
+    _add_user_directory(
+        overlays, facts, workspace, "overlay" if overlay_writes else "ro", "workspace", notices
+    )
     if workspace == facts.home:
         notices.append("workspace-is-home")
     for index, (path, mode) in enumerate(data_mounts):
@@ -334,7 +356,10 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     mounts.sort(key=lambda entry: entry.target.count("/"))
     inside = facts.identity
     # NAME must not be able to add lines or fields to the files below.
-    name = "".join(character for character in inside.name if character.isalnum() or character in "._-") or "sentinel"
+    name = (
+        "".join(character for character in inside.name if character.isalnum() or character in "._-")
+        or "sentinel"
+    )
     files = (
         (
             "/etc/passwd",
@@ -345,11 +370,19 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
         ("/etc/hosts", "127.0.0.1 localhost sentinel\n::1 localhost ip6-localhost\n"),
         ("/etc/hostname", "sentinel\n"),
         ("/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"),
-        ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"),
-        (f"{LIBRARY_DIRECTORY}/sentinel_kernel/__init__.py", '"""What the sandbox may see of Sentinel Kernel."""\n'),
+        (
+            "/etc/nsswitch.conf",
+            "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
+        ),
+        (
+            f"{LIBRARY_DIRECTORY}/sentinel_kernel/__init__.py",
+            '"""What the sandbox may see of Sentinel Kernel."""\n',
+        ),
     )
     writable = [home, "/tmp", "/dev", "/proc", "/mnt"]
-    writable += [entry.target for entry in mounts if entry.kind in (MountKind.OVERLAY, MountKind.BIND_WRITABLE)]
+    writable += [
+        entry.target for entry in mounts if entry.kind in (MountKind.OVERLAY, MountKind.BIND_WRITABLE)
+    ]
     return BootPlan(
         staging=_staging_place(facts, [entry.source for entry in mounts if entry.source]),
         identity=inside,

@@ -89,7 +89,11 @@ def _user_name(uid: int) -> str:
 def _reserved_ranges() -> list[tuple[int, int]]:
     """Return (first, count) of every range that /etc/subuid, /etc/subgid and /etc/passwd give to somebody."""
     ranges: list[tuple[int, int]] = []
-    for path, position, counted in (("/etc/subuid", 1, True), ("/etc/subgid", 1, True), ("/etc/passwd", 2, False)):
+    for path, position, counted in (
+        ("/etc/subuid", 1, True),
+        ("/etc/subgid", 1, True),
+        ("/etc/passwd", 2, False),
+    ):
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 lines = file.read().splitlines()

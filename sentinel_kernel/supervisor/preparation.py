@@ -83,7 +83,9 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
         raise ProtocolError(what) from None
 
 
-def prepare(request: StartRequest, identity: Identity, package_directory: str, absent_inside: str) -> Preparation:
+def prepare(
+    request: StartRequest, identity: Identity, package_directory: str, absent_inside: str
+) -> Preparation:
     """Load the profile, compile its filter and plan the boot.
 
     Raises:
@@ -110,7 +112,11 @@ def prepare(request: StartRequest, identity: Identity, package_directory: str, a
     limited = cpu_count is not None and cpu_count < len(processors)
     # Several kernels with one processor each should not all sit on the first one.
     first = os.getpid() % len(processors)
-    cpus = [processors[(first + index) % len(processors)] for index in range(cpu_count)] if limited and cpu_count else []
+    cpus = (
+        [processors[(first + index) % len(processors)] for index in range(cpu_count)]
+        if limited and cpu_count
+        else []
+    )
     python = python_paths(request.python, request.python_facts)
     hidden = (*profile.filesystem.hidden, *request.hidden)
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)

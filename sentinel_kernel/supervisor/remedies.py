@@ -36,7 +36,11 @@ def describe(error: SentinelError) -> dict[str, Any]:
 def _words(step: str, number: int | None, error: SentinelError) -> tuple[str, str, str, str]:
     if step == "clone":
         return _clone_words(number)
-    if step == "map_identity" and number in (errno_numbers.EPERM, errno_numbers.EACCES) and _setting(_APPARMOR) == "1":
+    if (
+        step == "map_identity"
+        and number in (errno_numbers.EPERM, errno_numbers.EACCES)
+        and _setting(_APPARMOR) == "1"
+    ):
         return _apparmor_words()
     if step in ("make_mounts_private", "stage_root") and _setting(_APPARMOR) == "1":
         return _apparmor_words()

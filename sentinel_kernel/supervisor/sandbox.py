@@ -121,7 +121,9 @@ def start_sandbox(plan: BootPlan, filter_program: bytes, fault: tuple[str, int] 
         try:
             pid, pidfd = namespaces.clone(SANDBOX_NAMESPACES)
         except OSError as error:
-            raise BootError("clone", error.errno or 0, f"New namespaces were refused: {error.strerror}.") from None
+            raise BootError(
+                "clone", error.errno or 0, f"New namespaces were refused: {error.strerror}."
+            ) from None
         if pid == 0:
             # The supervisor's ends must not live on in here: they would hide its death.
             for descriptor in (own_liveness, go, report.fileno(), control.fileno(), error_output):
@@ -149,7 +151,9 @@ def start_sandbox(plan: BootPlan, filter_program: bytes, fault: tuple[str, int] 
                 f"{identity.inside_gid} {identity.host_gid} 1",
             )
         except OSError as error:
-            raise BootError("map_identity", error.errno or 0, f"The user's id can't be mapped: {error}.") from None
+            raise BootError(
+                "map_identity", error.errno or 0, f"The user's id can't be mapped: {error}."
+            ) from None
         os.write(go, b"g")
         child_ends.close()
         descriptors = _receive_hand_over(report)
@@ -179,7 +183,9 @@ def _receive_hand_over(report: socket.socket) -> list[int]:
     try:
         packet, descriptors, _, _ = socket.recv_fds(report, _REPORT_BYTES, 3, socket.MSG_CMSG_CLOEXEC)
     except TimeoutError:
-        raise BootError("hand_over", 110, f"The set-up did not finish within {_BOOT_SECONDS:.0f} s.") from None
+        raise BootError(
+            "hand_over", 110, f"The set-up did not finish within {_BOOT_SECONDS:.0f} s."
+        ) from None
     report.settimeout(None)
     if packet == b"listener" and descriptors:
         return list(descriptors)
@@ -202,7 +208,9 @@ def _reap(pid: int, pidfd: int) -> None:
     os.close(pidfd)
 
 
-def _socket_pair(own: contextlib.ExitStack, child: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
+def _socket_pair(
+    own: contextlib.ExitStack, child: contextlib.ExitStack
+) -> tuple[socket.socket, socket.socket]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     own.callback(ours.close)
     child.callback(theirs.close)

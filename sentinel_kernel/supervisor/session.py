@@ -221,7 +221,9 @@ class Session:
             self._fail_start(error)
             return
         except OSError as error:
-            self._fail_start(BootError("prepare", error.errno or 0, f"Preparing the sandbox failed: {error}."))
+            self._fail_start(
+                BootError("prepare", error.errno or 0, f"Preparing the sandbox failed: {error}.")
+            )
             return
         self._current = current
         self._ledger.begin_cell()
@@ -258,7 +260,9 @@ class Session:
         """Give the host its ends; this process keeps none of them."""
         self._generation += 1
         self._host.event(
-            protocol.EVENT_CHANNELS, {"generation": self._generation}, [sock.fileno() for sock in channels.connected]
+            protocol.EVENT_CHANNELS,
+            {"generation": self._generation},
+            [sock.fileno() for sock in channels.connected],
         )
         while channels.connected:
             channels.connected.pop().close()
@@ -352,7 +356,11 @@ class Session:
             return
         profile = current.preparation.profile
         current.link.fork_worker(
-            channels.listening, request.argv, current.preparation.plan.workspace, profile.preload, request.magics
+            channels.listening,
+            request.argv,
+            current.preparation.plan.workspace,
+            profile.preload,
+            request.magics,
         )
         channels.close()
         current.channels = None
@@ -448,7 +456,9 @@ class Session:
 
     def _start_failure(self, current: _Current, status: int | None) -> BootError:
         output = bytes(current.error_output).decode("utf-8", "replace").strip()
-        tail = "".join(character for character in output[-1500:] if character.isprintable() or character == "\n")
+        tail = "".join(
+            character for character in output[-1500:] if character.isprintable() or character == "\n"
+        )
         how = "did not answer in time" if status is None else f"ended with wait status {status}"
         remedy = f"Check that ipykernel can be imported there: {current.preparation.plan.argv[0]} -m pip install ipykernel"
         return BootError("start_worker", 0, f"The worker's interpreter {how}.\n{tail}".strip(), remedy)
