@@ -45,7 +45,10 @@ class LiveKernel:
         """Execute ``code`` silently stored nowhere and return the time until its reply; wait for its idle too."""
         started = time.perf_counter()
         message_id = self.client.execute(code, store_history=False)
-        while self.client.shell_channel.get_msg(timeout=_REPLY_SECONDS)["parent_header"].get("msg_id") != message_id:
+        while (
+            self.client.shell_channel.get_msg(timeout=_REPLY_SECONDS)["parent_header"].get("msg_id")
+            != message_id
+        ):
             pass
         taken = time.perf_counter() - started
         self._wait_idle(message_id)

@@ -76,7 +76,17 @@ def bubblewrap_command(plan: BootPlan) -> list[str]:
     """Return the bubblewrap call with the mounts of ``plan`` (overlays as read-only binds: 0.8 has none)."""
     from sentinel_kernel.policy.plan import MountKind
 
-    command = ["bwrap", "--unshare-all", "--unshare-user", "--hostname", "sentinel", "--proc", "/proc", "--dev", "/dev"]
+    command = [
+        "bwrap",
+        "--unshare-all",
+        "--unshare-user",
+        "--hostname",
+        "sentinel",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+    ]
     for directory in plan.directories:
         command += ["--dir", directory]
     for path, target in plan.links:
@@ -173,7 +183,10 @@ def bare_overlay(folder: Path) -> list[tuple[str, float, float]]:
     lower.mkdir()
     (lower / "data.bin").write_bytes(b"x" * 4096)
     output = subprocess.run(
-        ["unshare", "-Urm", "/bin/sh", str(script), str(lower), sys.executable], capture_output=True, text=True, check=False
+        ["unshare", "-Urm", "/bin/sh", str(script), str(lower), sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if output.returncode != 0:
         raise AssertionError(output.stderr)

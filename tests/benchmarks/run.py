@@ -52,11 +52,15 @@ def judged(
         holds = None if ratio is None else ratio <= ratio_at_most
         return Result(identifier, value, unit, baseline, ratio, f"ratio <= {ratio_at_most}", holds)
     if value_at_most is not None:
-        return Result(identifier, value, unit, baseline, ratio, f"<= {value_at_most} {unit}", value <= value_at_most)
+        return Result(
+            identifier, value, unit, baseline, ratio, f"<= {value_at_most} {unit}", value <= value_at_most
+        )
     return Result(identifier, value, unit, baseline, ratio, "", None)
 
 
-def paired(ours: Callable[[], float], theirs: Callable[[], float], pairs: int = PAIRS) -> tuple[float, float, float]:
+def paired(
+    ours: Callable[[], float], theirs: Callable[[], float], pairs: int = PAIRS
+) -> tuple[float, float, float]:
     """Run the two in turn, who goes first alternating; return both medians and the median of the pairs' ratios."""
     first, second, ratios = [], [], []
     for number in range(pairs):
@@ -98,9 +102,7 @@ def bench_round_trip(folder: Path) -> list[Result]:
 
 _CLOCK = "import time as _t\n_0 = _t.perf_counter()\n{code}\n_taken = _t.perf_counter() - _0"
 _PURE = "_x = 0\nfor _i in range(400000):\n    _x += _i * _i % 7"
-_NUMPY = (
-    "import numpy as _np\n_a = _np.random.default_rng(0).random((500, 500))\nfor _ in range(6):\n    _a = _np.tanh(_a @ _a.T / 500)"
-)
+_NUMPY = "import numpy as _np\n_a = _np.random.default_rng(0).random((500, 500))\nfor _ in range(6):\n    _a = _np.tanh(_a @ _a.T / 500)"
 _OPEN = "for _ in range(3000):\n    _f = _os.open(_path, 0)\n    _os.read(_f, 4096)\n    _os.close(_f)"
 _STAT = "for _ in range(6000):\n    _os.stat(_path)"
 _IMPORT = (
@@ -114,14 +116,20 @@ def bench_computing(folder: Path) -> list[Result]:
     results = []
     data = folder / "data.bin"
     data.write_bytes(os.urandom(4096))
-    system = "/usr/share/common-licenses/BSD" if os.path.exists("/usr/share/common-licenses/BSD") else "/usr/bin/env"
+    system = (
+        "/usr/share/common-licenses/BSD"
+        if os.path.exists("/usr/share/common-licenses/BSD")
+        else "/usr/bin/env"
+    )
     with LiveKernel("sentinel", folder, "datascience") as ours, LiveKernel("python3", folder) as theirs:
 
         def measure(identifier: str, code: str, setup: str, goal: float | None) -> Result:
             source = f"{setup}\n{_CLOCK.format(code=code)}"
             ours.value(source, "_taken"), theirs.value(source, "_taken")
             a, b, ratio = paired(
-                lambda: ours.value(source, "_taken") * 1000, lambda: theirs.value(source, "_taken") * 1000, PAIRS * 2
+                lambda: ours.value(source, "_taken") * 1000,
+                lambda: theirs.value(source, "_taken") * 1000,
+                PAIRS * 2,
             )
             return judged(identifier, a, "ms", b, ratio=ratio, ratio_at_most=goal)
 
@@ -142,9 +150,13 @@ def bench_primitives(folder: Path) -> list[Result]:
         setup.ours(), setup.bubblewrap()
         a, b, ratio = paired(lambda: setup.ours() * 1000, lambda: setup.bubblewrap() * 1000)
         results.append(judged("setup_clone_to_filter", a, "ms", b, ratio=ratio, ratio_at_most=1.0))
-    results.append(judged("notification_p50", primitives.bare_notification() * 1e6, "us", None, value_at_most=15))
     results.append(
-        judged("recorded_refusal_p50", primitives.recorded_refusal(folder) * 1e6, "us", None, value_at_most=200)
+        judged("notification_p50", primitives.bare_notification() * 1e6, "us", None, value_at_most=15)
+    )
+    results.append(
+        judged(
+            "recorded_refusal_p50", primitives.recorded_refusal(folder) * 1e6, "us", None, value_at_most=200
+        )
     )
     for name, value, baseline in primitives.bare_overlay(folder):
         results.append(judged(name, value * 1000, "ms", baseline * 1000))

@@ -39,7 +39,9 @@ def kill(identity: Identity, folder: Path, kills: int, role: str) -> None:
     driver.write_bytes(DRIVER.read_bytes())
     driver.chmod(0o644)
     path = kernelspec(identity, folder)
-    done = identity.run(identity.python, str(driver), str(path), str(kills), role, timeout=170 if kills < 50 else 3000)
+    done = identity.run(
+        identity.python, str(driver), str(path), str(kills), role, timeout=170 if kills < 50 else 3000
+    )
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(results) == kills
     for result in results:

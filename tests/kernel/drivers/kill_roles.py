@@ -107,7 +107,8 @@ def kill_one(role, moment, folder):
             seen |= set(victims.values())
             outcome = []
             runner = threading.Thread(
-                target=lambda: outcome.append(execute(client, "import time; time.sleep(0.1); print(1)")), daemon=True
+                target=lambda: outcome.append(execute(client, "import time; time.sleep(0.1); print(1)")),
+                daemon=True,
             )
             if role != "host":
                 runner.start()
