@@ -134,7 +134,7 @@ def calls_to_try(policy: CompiledPolicy) -> Iterator[tuple[int, int, tuple[int, 
     zeros, ones = (0,) * 6, (_ALL_ONES,) * 6
     highest = max(policy.rules)
     for number in (*range(-1, highest + _BEYOND), 1 << 29, X32_SYSCALL_BIT - 1, (1 << 31) - 1, -(1 << 31)):
-        for arguments in _arguments_to_try(policy.rules.get(number, ())):
+        for arguments in arguments_to_try(policy.rules.get(number, ())):
             yield native, number, arguments
     for number in (0, 1, 41, 59, highest):
         for foreign in (AUDIT_ARCH_I386, AUDIT_ARCH_ARM, native ^ 1, 0, 0xFFFFFFFF):
@@ -143,7 +143,8 @@ def calls_to_try(policy: CompiledPolicy) -> Iterator[tuple[int, int, tuple[int, 
         yield native, number | X32_SYSCALL_BIT, ones
 
 
-def _arguments_to_try(rules: Sequence[CompiledRule]) -> Iterator[tuple[int, ...]]:
+def arguments_to_try(rules: Sequence[CompiledRule]) -> Iterator[tuple[int, ...]]:
+    """Yield argument vectors at the edges of the tests of one call's ``rules``."""
     yield (0,) * 6
     yield (_ALL_ONES,) * 6
     by_index: dict[int, list[int]] = {}

@@ -182,8 +182,7 @@ def _with_fixed(
     """Put ``fixed`` before each rule that says otherwise, in the regions where it holds."""
     result: list[CompiledRule] = []
     for rule in ordered:
-        agrees = rule.action.refuses if origin == ORIGIN_FLOOR else rule.action.kind is ActionKind.ALLOW
-        if agrees:
+        if _agrees(rule, fixed, origin):
             result.append(rule)
             continue
         by = replace(rule, action=fixed.action, origin=origin, reason=fixed.reason, place="")
@@ -203,6 +202,16 @@ def _with_fixed(
         if rule.origin in (ORIGIN_PROFILE, ORIGIN_DEFAULT):
             overrides.extend(Override(rule, replace(by, tests=region)) for region in shared)
     return result
+
+
+def _agrees(rule: CompiledRule, fixed: FixedRule, origin: str) -> bool:
+    """Tell whether ``rule`` may stay as it is beside ``fixed``."""
+    if origin == ORIGIN_WORKER:
+        return rule.action.kind is ActionKind.ALLOW
+    if not rule.action.refuses:
+        return False
+    # Refused either way. How, is the profile's to say; but libraries only fall back where they get their errno.
+    return not fixed.exact and (rule.origin == ORIGIN_PROFILE or fixed.action.errno is None)
 
 
 def _reachable(ordered: Sequence[CompiledRule]) -> tuple[CompiledRule, ...]:

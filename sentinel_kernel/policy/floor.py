@@ -53,6 +53,8 @@ class FixedRule:
     reason: str
     only_in: tuple[Region, ...] = ()
     except_in: tuple[Region, ...] = ()
+    exact: bool = False
+    """Whether no profile may refuse it in another way either."""
 
 
 _NOT_HELD = frozenset(
@@ -87,6 +89,7 @@ FLOOR: tuple[FixedRule, ...] = (
         ("clone3", "openat2"),
         _NO_CALL,
         "its flags lie behind a pointer, out of reach; the C library falls back to the older call",
+        exact=True,
     ),
     FixedRule(
         ("add_key", "request_key", "keyctl"),
@@ -122,26 +125,9 @@ FLOOR: tuple[FixedRule, ...] = (
         "it opens parts of the Linux kernel that attacks like to use",
     ),
     FixedRule(
-        (
-            "reboot",
-            "swapon",
-            "swapoff",
-            "iopl",
-            "ioperm",
-            "acct",
-            "quotactl",
-            "quotactl_fd",
-            "syslog",
-            "vhangup",
-        )
-        + (
-            "settimeofday",
-            "clock_settime",
-            "adjtimex",
-            "clock_adjtime",
-            "sethostname",
-            "setdomainname",
-            "_sysctl",
+        _calls(
+            "reboot swapon swapoff iopl ioperm acct quotactl quotactl_fd syslog vhangup settimeofday "
+            "clock_settime adjtimex clock_adjtime sethostname setdomainname _sysctl"
         ),
         NOTIFY,
         "it concerns the machine as a whole",
@@ -182,20 +168,12 @@ _INTERNET_LENGTHS = (SOCKADDR_IN_BYTES, SOCKADDR_IN6_BYTES)
 # What the worker (a Jupyter kernel on inherited sockets) and its start need; no profile can take it away.
 WORKER_NEEDS: tuple[FixedRule, ...] = (
     FixedRule(
-        ("read", "write", "readv", "writev", "pread64", "pwrite64", "close", "close_range", "lseek", "fcntl")
-        + ("dup", "dup2", "dup3", "pipe2", "fstat", "newfstatat", "statx", "stat", "lstat", "openat", "open")
-        + (
-            "getdents64",
-            "getcwd",
-            "readlink",
-            "readlinkat",
-            "access",
-            "faccessat",
-            "faccessat2",
-            "mkdir",
-            "mkdirat",
-        )
-        + ("unlink", "unlinkat", "rename", "renameat", "renameat2", "ftruncate", "umask", "chdir"),
+        _calls(
+            "read write readv writev pread64 pwrite64 close close_range lseek fcntl dup dup2 dup3 pipe2 "
+            "fstat newfstatat statx stat lstat openat open getdents64 getcwd readlink readlinkat access "
+            "faccessat faccessat2 mkdir mkdirat unlink unlinkat rename renameat renameat2 ftruncate umask "
+            "chdir"
+        ),
         Action(ActionKind.ALLOW),
         "the worker reads and writes files and pipes",
     ),

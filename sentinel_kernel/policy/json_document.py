@@ -39,7 +39,7 @@ def parse(text: bytes | str, error: type[ProfileError] = ProfileError) -> dict[s
     """Return the JSON object in ``text``.
 
     Raises:
-        ProfileError: (or ``error``) it is not UTF-8, not JSON, no object, too long or deep, or has a key twice.
+        ProfileError: (or ``error``) it is not UTF-8, not JSON, no object, too long, or has a key twice.
 
     """
     if len(text) > MAXIMUM_BYTES:

@@ -61,7 +61,7 @@ def difference(region: Region, removed: Region) -> list[Region]:
     """Return disjoint regions that together are ``region`` without ``removed``.
 
     One region for each bit that ``removed`` fixes and ``region`` leaves free: it agrees with ``removed`` in
-    the bits before and differs in that one. Bits go from the highest down, so that values far off are told early.
+    the bits before and differs in that one. Bits go from the highest down: far values are told early.
     """
     if intersection(region, removed) is None:
         return [region]
