@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _OUTSTANDING = 10_000
 """The most unanswered requests that are remembered; older ones are forgotten (their client has long gone)."""
 
+_OVERTAKING = frozenset({"comm_open", "comm_msg", "comm_close"})
+"""Messages that do not wait behind waiting cells: the running one may be awaiting them (ipykernel 7.4)."""
+
 ABORTED: Json = {"status": "aborted"}
 
 
@@ -38,6 +41,15 @@ class _Lane:
         self.advancing = False
         self.queue: deque[Request | Cell] = deque()
         self.current: Cell | None = None
+
+    def takes(self, head: Request | Cell) -> bool:
+        """Tell whether it is the turn of ``head``: a cell's when none is under way, a request's at once.
+
+        A cell that is being opened is not with the worker yet; what comes behind it must not get there first.
+        """
+        if self.current is None:
+            return True
+        return not isinstance(head, Cell) and self.current.stage is not Stage.OPENING
 
 
 class Execution:
@@ -75,10 +87,10 @@ class Execution:
                 lane.queue.append(read_cell(request))
             except ProtocolError as error:
                 self._outbox.answer(request, {"status": "error", **_unreadable(str(error))})
-        elif self.held or (lane.queue and request.channel == "shell"):
-            lane.queue.append(request)
-        else:
+        elif not self.held and (request.channel == "control" or request.msg_type in _OVERTAKING):
             self._send(request)
+        else:
+            lane.queue.append(request)
         self._advance(key)
 
     def resume(self) -> None:
@@ -91,6 +103,7 @@ class Execution:
         """Take note that the worker has ``cell`` now."""
         cell.stage = Stage.RUNNING
         self.running[cell.request.msg_id] = cell
+        self._advance(_key(cell.request))
 
     def newest(self) -> Cell | None:
         """Return the cell that began last among those running, else the last one that ran."""
@@ -165,9 +178,7 @@ class Execution:
             return  # a cell that is finished at once would otherwise recurse through the whole queue
         lane.advancing = True
         try:
-            while lane.queue and not self.held:
-                if isinstance(lane.queue[0], Cell) and lane.current is not None:
-                    break
+            while lane.queue and not self.held and lane.takes(lane.queue[0]):
                 self._start(lane, lane.queue.popleft())
         finally:
             lane.advancing = False
