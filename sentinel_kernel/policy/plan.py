@@ -341,6 +341,9 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
             directory = kind == "directory"
             mask = MountKind.MASK_DIRECTORY if directory else MountKind.MASK_FILE
             mounts.append(MountEntry(mask, path, is_directory=directory))
+    run_directory = os.path.dirname(absent_inside)
+    if any(is_within(run_directory, target) for target in covered):
+        mounts.append(MountEntry(MountKind.MASK_DIRECTORY, run_directory))
     package = facts.package_directory
     if any(is_within(package, target) for target in covered) or is_within(package, "/usr"):
         mounts.append(MountEntry(MountKind.MASK_DIRECTORY, package))

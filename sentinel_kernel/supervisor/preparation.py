@@ -11,6 +11,7 @@ from sentinel_kernel.policy.plan import Sizes, make_plan
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts, python_paths
 from sentinel_kernel.supervisor.filter import build_filter
+from sentinel_kernel.supervisor.salvage import artifact_store
 from sentinel_kernel.supervisor.worker_link import init_argv
 
 TYPE_CHECKING = False
@@ -118,7 +119,8 @@ def prepare(
         else []
     )
     python = python_paths(request.python, request.python_facts)
-    hidden = (*profile.filesystem.hidden, *request.hidden)
+    # Ours too: what was saved from other sandboxes, and the filters that the next one will trust.
+    hidden = (*profile.filesystem.hidden, *request.hidden, artifact_store(), cache_directory())
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
     environment = {
         "PATH": f"{os.path.dirname(request.python)}:/usr/local/bin:/usr/bin:/bin",

@@ -30,6 +30,8 @@ pytestmark = [
 
 PROFILES = ("strict", "datascience", "web", "sentinelbox/strict", "sentinelbox/datascience", "sentinelbox/web")
 EVERY_BIT = (1 << 64) - 1
+NOT_FILTERED = {"uretprobe", "uprobe"}
+"""Calls of the Linux kernel's own trampolines, which it takes past every filter since 6.14; elsewhere they fail."""
 
 
 def arguments_for(rule: CompiledRule) -> list[int]:
@@ -45,6 +47,8 @@ def vectors(policy: CompiledPolicy) -> list[tuple[str, CompiledRule, list[int]]]
     found = []
     arch = policy.architecture.audit_arch
     for number, rules in policy.rules.items():
+        if rules[0].syscall in NOT_FILTERED:
+            continue
         for place, rule in enumerate(rules):
             arguments = arguments_for(rule)
             if policy.decide(arch, number, arguments).rule == rule:
