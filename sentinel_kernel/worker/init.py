@@ -32,7 +32,6 @@ _WARM = (
     "ipykernel.ipkernel",
     "ipykernel.kernelapp",
     "ipykernel.zmqshell",
-    "matplotlib_inline.backend_inline",
     "psutil",
     "zmq.eventloop.zmqstream",
 )
