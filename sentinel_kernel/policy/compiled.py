@@ -76,13 +76,22 @@ class CompiledPolicy:
     rules: Mapping[int, tuple[CompiledRule, ...]]
     """Number -> rules in order; the first that matches wins, the last matches everything."""
     overrides: tuple[Override, ...]
-    digest: str
-    """SHA-256 over everything that shapes the filter."""
+    """Where the floor or the worker's needs changed what a rule of the profile does."""
 
     @property
     def profile_name(self) -> str:
         """The name of the profile this was compiled from."""
         return self.profile.name
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hexadecimal) over everything that shapes the filter.
+
+        Raises:
+            ProfileError: see :meth:`filter_rules`.
+
+        """
+        return _digest(self)
 
     def decide(self, arch: int, number: int, args: Sequence[int]) -> Decision:
         """Return what happens to one call; total and pure, by register values alone.
@@ -101,7 +110,12 @@ class CompiledPolicy:
         return Decision(_UNKNOWN_ACTION, _unknown_rule(number))
 
     def filter_rules(self) -> list[CompiledRule]:
-        """Return disjoint rules that ALLOW or ERRNO; all else is the filter's default, a notification."""
+        """Return disjoint rules that ALLOW or ERRNO; all else is the filter's default, a notification.
+
+        Raises:
+            ProfileError: the argument tests of a call are too many to be told apart.
+
+        """
         return [rule for number in sorted(self.rules) for rule in _disjoint(self.rules[number])]
 
 
@@ -124,7 +138,6 @@ def compile_policy(profile: Profile, machine: str) -> CompiledPolicy:
 
     Raises:
         UnsupportedHost: there is no system call table for the machine.
-        ProfileError: the rules of a call are too many to be told apart.
 
     """
     architecture = architecture_of(machine)
@@ -152,8 +165,8 @@ def compile_policy(profile: Profile, machine: str) -> CompiledPolicy:
         for fixed in needs.get(name, ()):
             ordered = _with_fixed(ordered, fixed, ORIGIN_WORKER, overrides)
         rules[number] = _reachable(ordered)
-    policy = CompiledPolicy(profile, architecture, rules, tuple(overrides), "")
-    return replace(policy, digest=_digest(policy))
+    told = tuple(item for item in overrides if item.by in rules[item.by.number])
+    return CompiledPolicy(profile, architecture, rules, told)
 
 
 def _default_rule(profile: Profile, name: str, number: int) -> CompiledRule:
@@ -210,7 +223,7 @@ def _agrees(rule: CompiledRule, fixed: FixedRule, origin: str) -> bool:
         return rule.action.kind is ActionKind.ALLOW
     if not rule.action.refuses:
         return False
-    # Refused either way. How, is the profile's to say; but libraries only fall back where they get their errno.
+    # Refused either way. How, is the profile's to say; but libraries fall back only on their errno.
     return not fixed.exact and (rule.origin == ORIGIN_PROFILE or fixed.action.errno is None)
 
 

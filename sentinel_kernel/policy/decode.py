@@ -91,7 +91,13 @@ _PRCTL = {
     47: "PR_CAP_AMBIENT",
     0x59616D61: "PR_SET_PTRACER",
 }
-_BPF = {0: "BPF_MAP_CREATE", 5: "BPF_PROG_LOAD", 8: "BPF_PROG_ATTACH", 18: "BPF_BTF_LOAD", 28: "BPF_LINK_CREATE"}
+_BPF = {
+    0: "BPF_MAP_CREATE",
+    5: "BPF_PROG_LOAD",
+    8: "BPF_PROG_ATTACH",
+    18: "BPF_BTF_LOAD",
+    28: "BPF_LINK_CREATE",
+}
 _MODE_TYPES = {
     stat.S_IFIFO: "S_IFIFO",
     stat.S_IFCHR: "S_IFCHR",
@@ -116,7 +122,9 @@ class Argument:
     untrusted: bool = False
 
 
-def decode_arguments(syscall: str, arguments: Sequence[int], copied: Mapping[int, bytes]) -> tuple[Argument, ...]:
+def decode_arguments(
+    syscall: str, arguments: Sequence[int], copied: Mapping[int, bytes]
+) -> tuple[Argument, ...]:
     """Return the arguments of ``syscall`` for people; never raises."""
     decoded = []
     for index, (name, kind) in enumerate(signature(syscall)):

@@ -1,4 +1,4 @@
-"""Words for violations, from mapping files: message and hint in English and Chinese, found by call and resource."""
+"""Words for violations, from mapping files: message and hint in English and Chinese, by call and resource."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 
 FILE_NAME = "syscall_feedback.json"
 SCHEMA_VERSION = 1
-PLACEHOLDERS = (
-    ("name", "profile", "arg0", "arg1", "arg2", "arg3", "arg4", "arg5")
-    + ("address", "family", "path", "flags", "errno", "resource")
-)  # fmt: skip
+PLACEHOLDERS = frozenset(
+    ("name", "profile", "arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "address", "family", "path", "flags")
+) | {"errno", "resource"}
 PSEUDO_CALLS = ("foreign_architecture", "x32_call")
 _NOTES = ("_",)
-# What {path} and a missing {address} say: the text itself stays in the violation's own fields, as it is untrusted.
+# What {path} and a missing {address} say: the untrusted text itself stays in the violation's own fields.
 _PATH_WORDS = ("the path shown below", "下方所示的路径")
 _ADDRESS_WORDS = ("the address shown below", "下方所示的地址")
 
@@ -58,7 +57,7 @@ class Mappings:
     entries: Mapping[str, tuple[Entry, ...]]
 
     def words(self, violation: Violation) -> Words:
-        """Return the words for ``violation``; a text that its entry lacks comes from the next one behind it."""
+        """Return the words for ``violation``; a text that its entry lacks comes from the next one."""
         chain = (
             *self.entries.get(f"{violation.syscall}:{violation.resource}", ()),
             *self.entries.get(violation.syscall, ()),
@@ -168,7 +167,7 @@ def _check_template(template: str, place: str) -> None:
         name, brace, _ = piece.partition("}")
         if not brace or name not in PLACEHOLDERS:
             raise MappingError(
-                f"{{{name[:40]}}} is no placeholder.", place, f"Known: {', '.join(PLACEHOLDERS)}."
+                f"{{{name[:40]}}} is no placeholder.", place, f"Known: {', '.join(sorted(PLACEHOLDERS))}."
             )
 
 

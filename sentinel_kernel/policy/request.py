@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PATH_MAXIMUM_BYTES = 256
-"""More of a path is never shown; the length is the caller's to choose, so it must not be the one to allocate."""
+"""More of a path is never shown, and the caller must not choose how much the supervisor allocates."""
 
 _MAXIMUM_BYTES = {"path": PATH_MAXIMUM_BYTES, "address": SOCKADDR_STORAGE_BYTES, "bytes": PATH_MAXIMUM_BYTES}
 _COPY_KINDS = {"path": "path", "address": "sockaddr", "bytes": "bytes"}
@@ -36,8 +36,8 @@ class Copy:
 class Request:
     """A held call. ``number`` is signed, ``arguments`` are six unsigned 64-bit values.
 
-    ``copied`` maps an argument's index to the bytes that were behind it when they were looked at. They are only
-    ever shown: another thread may have changed them since, so no call is let through because of them.
+    ``copied`` maps an argument's index to the bytes that were behind it when they were looked at. They are
+    only ever shown: another thread may have changed them since, so no call is let through because of them.
     """
 
     number: int
@@ -51,7 +51,7 @@ class Request:
 
 
 def pointer_copies(number: int, arch: int) -> tuple[Copy, ...]:
-    """Return what to copy for call ``number`` of AUDIT_ARCH ``arch``; nothing for a foreign or unknown call."""
+    """Return what to copy for call ``number`` of AUDIT_ARCH ``arch``: nothing for an unknown one."""
     architecture = architecture_by_audit(arch & 0xFFFFFFFF)
     syscall = architecture.names.get(number) if architecture is not None else None
     if syscall is None or not is_described(syscall):

@@ -8,8 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# "name:kind" for each argument; without a kind it is a signed 32-bit number. Kinds are read in decode.py; path,
-# address and bytes are pointers to what the supervisor copies (the length of the latter two is the next argument).
+# "name:kind" for each argument; without a kind it is a signed 32-bit number; decode.py reads the kinds. path,
+# address and bytes point to what is copied; of the latter two, the next argument is the length.
 _SIGNATURES: Final[Mapping[str, str]] = {
     "socket": "family:family type:socket_type protocol",
     "socketpair": "family:family type:socket_type protocol pair:pointer",
@@ -128,7 +128,7 @@ _UNKNOWN: Final = tuple((f"arg{index}", "hex") for index in range(6))
 
 
 def signature(syscall: str) -> tuple[tuple[str, str], ...]:
-    """Return (name, kind) of each argument of ``syscall``; six plain ones for a call that is not described."""
+    """Return (name, kind) of each argument of ``syscall``; six plain ones for an undescribed call."""
     described = _SIGNATURES.get(syscall)
     if described is None:
         return _UNKNOWN

@@ -1,4 +1,4 @@
-"""Reads socket addresses (``struct sockaddr_*``) that came from the sandbox: bounded, and total for any bytes."""
+"""Reads socket addresses (``struct sockaddr_*``) that came from the sandbox; total for any bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAME_SERVER_PORT = 53
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One address. ``numeric`` is ours to vouch for (digits and dots), ``text`` may hold what the sandbox wrote."""
+    """One address. ``numeric`` is ours (digits and dots), ``text`` may hold what the sandbox wrote."""
 
     family: str
     reach: str
@@ -40,7 +40,7 @@ class Address:
 def read_address(data: bytes) -> Address:
     """Return the address in ``data``; never raises."""
     data = data[:SOCKADDR_STORAGE_BYTES]
-    if len(data) < 2:  # noqa: PLR2004 - sizeof(sa_family_t)
+    if len(data) < 2:  # sizeof(sa_family_t)
         return Address("", UNREADABLE, "", "unreadable address")
     number = int.from_bytes(data[:2], "little")  # sa_family is in host order; both machines are little-endian
     family = FAMILIES.get(number, f"family {number}")
@@ -72,7 +72,7 @@ def _is_loopback(host: bytes) -> bool:
             host = host[len(mapped) :]
         else:
             return host[:15] == bytes(15) and host[15] in (0, 1)
-    return host[0] == 127 or host == bytes(4)  # noqa: PLR2004 - 127.0.0.0/8
+    return host[0] == 127 or host == bytes(4)  # 127.0.0.0/8
 
 
 def _unix_path(path: bytes) -> str:

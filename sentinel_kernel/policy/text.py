@@ -1,20 +1,25 @@
-"""Turns bytes and text from the sandbox into text that can be shown: bounded, on one line, without controls."""
+"""Turns bytes and text from the sandbox into text to show: bounded, on one line, without controls."""
 
 from __future__ import annotations
 
 MAXIMUM_CHARACTERS = 200
 
-# Bidirectional overrides and isolates are printable in none of Python's versions; zero-width characters are not
-# printable either. What is left is letters, signs and spaces.
+# What str.isprintable() lets pass has no controls, bidirectional overrides or zero-width characters in it.
 
 
 def shown(raw: bytes | str, maximum: int = MAXIMUM_CHARACTERS) -> str:
-    """Return ``raw`` with everything that can't be seen written as an escape, cut to ``maximum`` characters."""
+    """Return ``raw`` cut to ``maximum`` characters, with everything that can't be seen as an escape."""
     # No character is shorter than its bytes, so what is cut here would not have been shown.
-    text = raw[: maximum * 4].decode("utf-8", "backslashreplace") if isinstance(raw, bytes) else raw[: maximum + 1]
+    text = (
+        raw[: maximum * 4].decode("utf-8", "backslashreplace")
+        if isinstance(raw, bytes)
+        else raw[: maximum + 1]
+    )
     if not text.isprintable():
         text = "".join(
-            character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
+            character
+            if character.isprintable()
+            else character.encode("unicode_escape", "surrogatepass").decode()
             for character in text[: maximum + 1]
         )
     return text if len(text) <= maximum else text[: maximum - 1] + "…"

@@ -25,7 +25,7 @@ class Verdict:
     """The answer to one call.
 
     ``kind`` is refuse (with ``errno``), continue, or kill (while the call is still held). ``report`` tells
-    whether it becomes a violation. ``errno`` of a continued call is what the Linux kernel will answer, 0 if unknown.
+    whether it becomes a violation. ``errno`` of a continued call is what the Linux kernel will answer, or 0.
     """
 
     kind: str
@@ -59,7 +59,7 @@ def judge(request: Request, policy: CompiledPolicy) -> Verdict:
             return Verdict(KILL, errno.EPERM, rule, report=True)
         case ActionKind.NOTIFY | ActionKind.ASK:  # nobody can be asked yet, and no answer is no
             return Verdict(REFUSE, action.errno_seen, rule, report=True)
-    return Verdict(REFUSE, errno.EPERM, rule, report=True)  # type: ignore[unreachable] # a new kind fails closed
+    return Verdict(REFUSE, errno.EPERM, rule, report=True)  # type: ignore[unreachable] # fails closed
 
 
 def _log(request: Request, rule: CompiledRule) -> tuple[bool, int]:

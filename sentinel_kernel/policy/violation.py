@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno as errno_numbers
 from dataclasses import asdict, dataclass, fields
 
-from sentinel_kernel.abi.architecture import architecture_by_audit, audit_name
+from sentinel_kernel.abi.architecture import audit_name
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.decode import Argument, clone_flags_text, decode_arguments, family_text
@@ -50,7 +50,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Something that truly changes the outcome: a magic to type, a profile to start with, or a change of code."""
+    """What truly changes the outcome: a magic to type, a profile to start with, or a change of code."""
 
     kind: str
     text: str
@@ -60,9 +60,9 @@ class Remedy:
 class Violation:
     """One kind of refused call in one cell; ``count`` says how often. Times are epoch milliseconds.
 
-    ``resource`` names what was reached for, ``values`` holds decoded values that are ours to vouch for (names of
-    constants, numeric addresses): they alone may stand in message and hint. ``errno`` is None where the caller
-    never got one. The fields from ``cell`` on are completed by the host.
+    ``resource`` names what was reached for, ``values`` holds decoded values that are ours to vouch for (names
+    of constants, numeric addresses): they alone may stand in message and hint. ``errno`` is None where the
+    caller never got one. The fields from ``cell`` on are completed by the host.
     """
 
     id: str
@@ -111,10 +111,16 @@ class Violation:
         return _read(document)
 
 
-def make_violation(request: Request, verdict: Verdict, policy: CompiledPolicy, id: str, time_ms: int) -> Violation:  # noqa: A002 - the field's name
+def make_violation(
+    request: Request,
+    verdict: Verdict,
+    policy: CompiledPolicy,
+    id: str,  # noqa: A002 - the field's name
+    time_ms: int,
+) -> Violation:
     """Return the violation for one judged call, without the words that the host adds."""
     rule = verdict.rule
-    known = architecture_by_audit(request.architecture & 0xFFFFFFFF) is policy.architecture
+    machine = audit_name(request.architecture)
     copied = request.copied if rule.origin != "foreign" else _NO_COPY
     values = _values(rule.syscall, request.arguments, copied)
     number = _errno_seen(verdict)
@@ -126,7 +132,7 @@ def make_violation(request: Request, verdict: Verdict, policy: CompiledPolicy, i
         version=VERSION,
         syscall=rule.syscall,
         number=request.number,
-        architecture=policy.architecture.machine if known else audit_name(request.architecture),
+        architecture="x32" if rule.syscall == "x32_call" else machine,
         arguments=decode_arguments(rule.syscall, request.arguments, copied),
         values=values,
         resource=resource_of(rule.syscall, request.arguments, copied),
@@ -172,7 +178,7 @@ def _values(syscall: str, arguments: tuple[int, ...], copied: Mapping[int, bytes
     return {name: value for name, value in values.items() if value}
 
 
-# --- strict reading -------------------------------------------------------------------------------------------
+# --- strict reading ---
 
 
 def _read(document: object) -> Violation:
@@ -181,12 +187,7 @@ def _read(document: object) -> Violation:
         _text(values[name], name)
     for name in ("version", "number", "count", "first_time_ms", "last_time_ms"):
         _integer(values[name], name)
-    for name in ("errno", "execution_count", "line"):
-        if values[name] is not None:
-            _integer(values[name], name)
-    for name in ("errno_name", "cell", "source"):
-        if values[name] is not None:
-            _text(values[name], name)
+    _read_optional(values)
     if values["version"] != VERSION:
         raise ProtocolError(f"A violation has version {values['version']}, not {VERSION}.")
     _choice(values["action"], "action", [kind.value for kind in ActionKind])
@@ -204,6 +205,15 @@ def _read(document: object) -> Violation:
         values[name] = None if values[name] is None else _words(values[name], name)
     values["remedies"] = tuple(_remedy(item) for item in _list(values["remedies"], "remedies"))
     return Violation(**values)
+
+
+def _read_optional(values: Mapping[str, Any]) -> None:
+    for name in ("errno", "execution_count", "line"):
+        if values[name] is not None:
+            _integer(values[name], name)
+    for name in ("errno_name", "cell", "source"):
+        if values[name] is not None:
+            _text(values[name], name)
 
 
 def _names(kind: type) -> frozenset[str]:

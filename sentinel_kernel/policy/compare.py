@@ -1,0 +1,69 @@
+"""Comparing policies: what else would allow a call, and whether one policy stays within another."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from sentinel_kernel.policy.action import ActionKind
+from sentinel_kernel.policy.bpf import arguments_to_try
+from sentinel_kernel.policy.compiled import compile_policy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.profile import Profile
+
+_LETS_THROUGH = (ActionKind.ALLOW, ActionKind.LOG)
+
+
+@lru_cache(maxsize=64)
+def compiled(profile: Profile, machine: str) -> CompiledPolicy:
+    """Return :func:`compile_policy`'s result, made once for each profile and machine."""
+    return compile_policy(profile, machine)
+
+
+def lets_through(policy: CompiledPolicy, number: int, arguments: Sequence[int]) -> bool:
+    """Tell whether ``policy`` lets the native call ``number`` with these registers take effect."""
+    return policy.decide(policy.architecture.audit_arch, number, arguments).action.kind in _LETS_THROUGH
+
+
+@lru_cache(maxsize=64)
+def is_within(profile: Profile, ceiling: Profile, machine: str) -> bool:
+    """Tell whether ``profile`` gives nothing that ``ceiling`` does not give.
+
+    Compared are the calls (at the edges of every argument test of both), the network, and the folders.
+    """
+    if profile.name == ceiling.name:
+        return True
+    gives = [profile.network.allow, profile.network.allow_dns]
+    if any(wanted and not given for wanted, given in zip(gives, _network(ceiling), strict=True)):
+        return False
+    if not set(profile.filesystem.mounts) <= set(ceiling.filesystem.mounts):
+        return False
+    if not set(ceiling.filesystem.hidden) <= set(profile.filesystem.hidden):
+        return False
+    inner, outer = compiled(profile, machine), compiled(ceiling, machine)
+    return all(
+        lets_through(outer, number, arguments)
+        for number, rules in inner.rules.items()
+        for arguments in arguments_to_try((*rules, *outer.rules.get(number, ())))
+        if lets_through(inner, number, arguments)
+    )
+
+
+def _network(profile: Profile) -> tuple[bool, bool]:
+    return profile.network.allow, profile.network.allow_dns
+
+
+def least_first(profiles: Iterable[Profile], machine: str) -> list[Profile]:
+    """Return ``profiles`` with those that give least in front."""
+    return sorted(
+        profiles, key=lambda profile: (_privileges(profile, machine), *_network(profile), profile.name)
+    )
+
+
+def _privileges(profile: Profile, machine: str) -> int:
+    rules = compiled(profile, machine).rules.values()
+    return sum(any(rule.action.kind in _LETS_THROUGH for rule in of_call) for of_call in rules)

@@ -1,0 +1,140 @@
+"""Completes a violation: its words in both languages, and remedies that were checked to work."""
+
+# ruff: noqa: RUF001 - Chinese punctuation is meant
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from sentinel_kernel.abi.architecture import ARCHITECTURES
+from sentinel_kernel.abi.socket import FAMILIES
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.policy.compare import compiled, is_within, least_first, lets_through
+from sentinel_kernel.policy.mapping import load_mappings
+from sentinel_kernel.policy.profile import list_profiles, load_profile
+from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
+from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
+from sentinel_kernel.policy.violation import Remedy, Text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.mapping import Mappings
+    from sentinel_kernel.policy.profile import Profile
+    from sentinel_kernel.policy.violation import Violation
+
+_SOCK_STREAM = 1
+_NOWHERE = (OUTSIDE_NETWORK, NAME_LOOKUP)
+"""What no profile gives: the words of these say so themselves."""
+
+DEFAULT_CEILING = "datascience"
+"""How far a kernel may switch where nobody set another ceiling."""
+
+_SWITCH_EN = (
+    "The profile {0} allows it: start a cell with `%sentinel_profile {0}` "
+    "(a fresh sandbox; variables are lost)."
+)
+_SWITCH_ZH = "配置 {0} 允许此操作：在单元格首行写 `%sentinel_profile {0}`（会启动全新的沙箱，变量将丢失）。"
+_NONE_EN = "No profile that this kernel may switch to allows it."
+_NONE_ZH = "此内核可切换的配置都不允许此操作。"
+_LOOPBACK_EN = "Its network is the sandbox's own loopback: servers inside can be reached, nothing outside."
+_LOOPBACK_ZH = "其网络只是沙箱自身的回环接口：可以访问沙箱内的服务，不能访问外部。"
+
+
+def complete(
+    violation: Violation,
+    mappings: Mappings | None = None,
+    profiles: Iterable[Profile] | None = None,
+    ceiling: str | None = DEFAULT_CEILING,
+) -> Violation:
+    """Return ``violation`` with message, hint and remedies.
+
+    ``mappings`` and ``profiles`` default to the shipped ones. A profile is named only if it lies within the
+    profile ``ceiling`` (None: no ceiling) and would let this very call through; of several, the one that
+    gives least.
+
+    Raises:
+        MappingError: the shipped words can't be read.
+
+    """
+    words = (mappings if mappings is not None else _shipped_mappings()).words(violation)
+    hint_en, hint_zh = words.hint_en, words.hint_zh
+    available = _shipped_profiles() if profiles is None else tuple(profiles)
+    found = _remedy_profile(violation, available, ceiling)
+    remedies: tuple[Remedy, ...] = ()
+    if found is not None:
+        hint_en = f"{hint_en} {_SWITCH_EN.format(found.name)}".strip()
+        hint_zh = f"{hint_zh}{_SWITCH_ZH.format(found.name)}"
+        if violation.resource == NETWORK:
+            hint_en, hint_zh = f"{hint_en} {_LOOPBACK_EN}", hint_zh + _LOOPBACK_ZH
+        remedies = (Remedy("magic", f"%sentinel_profile {found.name}"),)
+    elif violation.outcome != "continued" and violation.resource not in _NOWHERE:
+        hint_en, hint_zh = f"{hint_en} {_NONE_EN}".strip(), hint_zh + _NONE_ZH
+    return replace(
+        violation,
+        message=Text(words.message_en, words.message_zh),
+        hint=Text(hint_en, hint_zh),
+        remedies=remedies,
+    )
+
+
+def _remedy_profile(violation: Violation, profiles: Sequence[Profile], ceiling: str | None) -> Profile | None:
+    """Return the profile that gives least among those that would let the call through, None if none does."""
+    machine = violation.architecture
+    if violation.outcome == "continued" or violation.resource in _NOWHERE:
+        return None
+    if machine not in [known.machine for known in ARCHITECTURES]:
+        return None
+    arguments = _registers(violation)
+    limit = next((profile for profile in profiles if profile.name == ceiling), None)
+    if ceiling is not None and limit is None:
+        return None
+    allowing = [
+        profile
+        for profile in profiles
+        if profile.name != violation.profile
+        and _would_help(compiled(profile, machine), violation, arguments)
+        and (limit is None or is_within(profile, limit, machine))
+    ]
+    return next(iter(least_first(allowing, machine)), None)
+
+
+def _would_help(policy: CompiledPolicy, violation: Violation, arguments: tuple[int, ...]) -> bool:
+    """Tell whether the call would take effect under ``policy``, with the socket that it is made on."""
+    tested = [test.index for rule in policy.rules.get(violation.number, ()) for test in rule.tests]
+    if max(tested, default=-1) >= len(violation.arguments):
+        return False  # a register that the violation does not hold
+    if not lets_through(policy, violation.number, arguments):
+        return False
+    if violation.syscall not in ("connect", "bind"):
+        return True
+    family = next(
+        (number for number, name in FAMILIES.items() if name == violation.values.get("family")), None
+    )
+    number = policy.architecture.syscalls["socket"]
+    return family is not None and lets_through(policy, number, (family, _SOCK_STREAM, 0, 0, 0, 0))
+
+
+def _registers(violation: Violation) -> tuple[int, ...]:
+    """Return the call's registers, 0 for those that its signature leaves out."""
+    values = [argument.value & (1 << 64) - 1 for argument in violation.arguments][:6]
+    return (*values, *(0,) * (6 - len(values)))
+
+
+@lru_cache(maxsize=1)
+def _shipped_mappings() -> Mappings:
+    return load_mappings()
+
+
+@lru_cache(maxsize=1)
+def _shipped_profiles() -> tuple[Profile, ...]:
+    profiles = []
+    for name in list_profiles():
+        try:
+            profiles.append(load_profile(name))
+        except SentinelError:
+            continue  # a broken one can't be a remedy, and must not cost the others theirs
+    return tuple(profiles)
