@@ -227,8 +227,10 @@ def test_the_host_keeps_its_own_mounts(supervised: Supervised, workspace: Path) 
 
 
 def test_what_is_written_in_the_workspace_stays_off_the_host(supervised: Supervised, workspace: Path) -> None:
-    (workspace / "mine.txt").write_text("host")
-    (workspace / "gone.txt").write_text("host")
+    for name in ("mine.txt", "gone.txt"):
+        (workspace / name).write_text("host")
+        if os.geteuid() == 0:
+            os.chown(workspace / name, supervised.identity.uid, supervised.identity.uid)
     before = sorted(os.listdir(workspace))
     script = f"cd '{workspace}' && echo new > mine.txt && mkdir deep && echo x > deep/file && rm gone.txt && ln -s /etc/passwd link"
     assert supervised.run(workspace, ["/bin/sh", "-c", script])["status"] == 0

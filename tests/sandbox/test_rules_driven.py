@@ -28,7 +28,14 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
-PROFILES = ("strict", "datascience", "web", "sentinelbox/strict", "sentinelbox/datascience", "sentinelbox/web")
+PROFILES = (
+    "strict",
+    "datascience",
+    "web",
+    "sentinelbox/strict",
+    "sentinelbox/datascience",
+    "sentinelbox/web",
+)
 EVERY_BIT = (1 << 64) - 1
 NOT_FILTERED = {"uretprobe", "uprobe"}
 """Calls of the Linux kernel's own trampolines, which it takes past every filter since 6.14; elsewhere they fail."""
