@@ -33,7 +33,10 @@ def main() -> None:
             os.open(os.devnull, os.O_RDWR)
     close_descriptors(_CONTROL + 1, (1 << 31) - 1)
     if os.geteuid() == 0:
-        os.setgroups([])
+        try:
+            os.setgroups([])
+        except PermissionError:
+            pass  # root of a user namespace that denies it (user_namespaces(7)): as with an ordinary user, they stay
     sock = socket.socket(fileno=os.dup(_CONTROL))
     os.close(_CONTROL)
     session = Session(HostLink(sock), _PACKAGE)

@@ -52,10 +52,7 @@ def _mapped_tree(plan: BootPlan, entry: MountEntry, maps: dict[tuple[int, int], 
         status = os.stat(entry.source)
         owner = (status.st_uid, status.st_gid)
         if owner not in maps:
-            identity = plan.identity
-            maps[owner] = mapped_user_namespace(
-                f"{owner[0]} {identity.host_uid} 1", f"{owner[1]} {identity.host_gid} 1"
-            )
+            maps[owner] = _owner_map(plan, *owner)
         recursive = entry.kind is not MountKind.OVERLAY and status.st_mode & 0o170000 == 0o040000
         tree = mounts.open_tree(entry.source, recursive=recursive)
     except OSError as error:
@@ -81,3 +78,13 @@ def _mapped_tree(plan: BootPlan, entry: MountEntry, maps: dict[tuple[int, int], 
             "Start JupyterLab as an ordinary user: root's own id is never given to a sandbox.",
         ) from None
     return tree
+
+
+def _owner_map(plan: BootPlan, uid: int, gid: int) -> int:
+    """Return a user namespace that maps the owner of a folder to the sandbox's id."""
+    identity = plan.identity
+    try:
+        return mapped_user_namespace(f"{uid} {identity.host_uid} 1", f"{gid} {identity.host_gid} 1")
+    except OSError as error:
+        # Not the folder's fault: this machine makes no user namespaces, as the sandbox's own clone would find too.
+        raise BootError("clone", error.errno or 0, str(error)) from None

@@ -46,7 +46,8 @@ class LabPage:
         """Switch to ``theme`` ("JupyterLab Light", "JupyterLab Dark") and wait until it is drawn."""
         self.command("apputils:change-theme", {"theme": theme})
         light = "true" if "Light" in theme else "false"
-        self.page.wait_for_selector(f'body[data-jp-theme-name="{theme}"][data-jp-theme-light="{light}"]')
+        body = f'body[data-jp-theme-name="{theme}"][data-jp-theme-light="{light}"]'
+        self.page.wait_for_selector(body, state="attached")
 
     def open_notebook(self, path: str) -> None:
         """Open a notebook, wait until its cells are shown and its kernel is idle."""
