@@ -51,7 +51,8 @@ def start_request(
         "magics": list(protocol.HOST_MAGICS),
         # The key in it speaks for the person; it may lie in the notebook's folder.
         "hidden": [os.path.realpath(settings.connection_file)],
-        "argv": [*settings.worker_arguments, *extra_arguments],
+        "argv": list(settings.worker_arguments),
+        "argv_once": list(extra_arguments),
         "environment": settings.environment,
         "language": settings.language,
         "reason": reason,

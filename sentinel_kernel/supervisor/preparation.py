@@ -39,6 +39,8 @@ class StartRequest:
     python: str
     python_facts: Mapping[str, Any] | None
     argv: tuple[str, ...]
+    argv_once: tuple[str, ...]
+    """Arguments of the first worker alone; one that replaces it after a death starts without them."""
     environment: Mapping[str, str]
     hidden: tuple[str, ...]
     magics: tuple[str, ...]
@@ -73,6 +75,7 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
             python=str(message["python"]),
             python_facts=message.get("python_facts"),
             argv=tuple(map(str, message.get("argv", ()))),
+            argv_once=tuple(map(str, message.get("argv_once", ()))),
             environment={str(name): str(value) for name, value in message.get("environment", {}).items()},
             hidden=tuple(map(str, message.get("hidden", ()))),
             magics=tuple(map(str, message.get("magics", ()))),

@@ -7,7 +7,7 @@ import os
 import select
 import signal
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from sentinel_kernel.errors import BootError, ProtocolError, SentinelError
@@ -355,9 +355,11 @@ class Session:
         if request is None or channels is None:
             return
         profile = current.preparation.profile
+        argv = (*request.argv, *request.argv_once)
+        self._request = replace(request, argv_once=())
         current.link.fork_worker(
             channels.listening,
-            request.argv,
+            argv,
             current.preparation.plan.workspace,
             profile.preload,
             request.magics,
