@@ -10,7 +10,15 @@ from sentinel_kernel.abi.architecture import X32_SYSCALL_BIT, architecture_of
 from sentinel_kernel.errors import ProfileError
 from sentinel_kernel.policy.action import ALLOW, KILL, Action, ActionKind
 from sentinel_kernel.policy.floor import FLOOR, WORKER_NEEDS, FixedRule, is_never_held
-from sentinel_kernel.policy.regions import EVERYTHING, ArgumentTest, Region, differences, holds, intersection
+from sentinel_kernel.policy.regions import (
+    EVERYTHING,
+    ArgumentTest,
+    Region,
+    TooManyRegionsError,
+    differences,
+    holds,
+    intersection,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -257,13 +265,14 @@ def _disjoint(ordered: Sequence[CompiledRule]) -> list[CompiledRule]:
         if action is None:
             continue
         others = [earlier.tests for earlier in ordered[:position] if _in_filter(earlier.action) != action]
-        pieces = differences(rule.tests, others)
-        if len(result) + len(pieces) > _MAXIMUM_PIECES:
+        try:
+            pieces = differences(rule.tests, others, _MAXIMUM_PIECES - len(result))
+        except TooManyRegionsError:
             raise ProfileError(
                 f"The argument tests of {rule.syscall} are too many to be told apart.",
                 rule.place or "$.syscall_rules",
                 "Use fewer rules with arguments for one call.",
-            )
+            ) from None
         result += [replace(rule, tests=piece) for piece in pieces]
     return result
 

@@ -83,11 +83,25 @@ def difference(region: Region, removed: Region) -> list[Region]:
     return pieces
 
 
-def differences(region: Region, removed: Iterable[Region]) -> list[Region]:
-    """Return disjoint regions that together are ``region`` without any of ``removed``."""
+class TooManyRegionsError(Exception):
+    """A difference falls into more regions than the caller can use."""
+
+
+def differences(region: Region, removed: Iterable[Region], most: int = 4096) -> list[Region]:
+    """Return disjoint regions that together are ``region`` without any of ``removed``.
+
+    Raises:
+        TooManyRegionsError: there are more than ``most`` of them; each hole can multiply their number.
+
+    """
     left = [region]
     for hole in removed:
-        left = [piece for part in left for piece in difference(part, hole)]
+        pieces: list[Region] = []
+        for part in left:
+            pieces += difference(part, hole)
+            if len(pieces) > most:
+                raise TooManyRegionsError
+        left = pieces
     return left
 
 

@@ -148,10 +148,14 @@ def _read_cached(directory: str, key: str) -> bytes | None:
         )
     except OSError:
         return None
-    with open(descriptor, "rb") as file:
+    try:
         if not _is_ours_alone(os.fstat(descriptor), stat.S_IFREG):
             return None
-        content = file.read(_DIGEST_BYTES + _PROGRAM_MAXIMUM_BYTES + 1)
+        content = os.read(descriptor, _DIGEST_BYTES + _PROGRAM_MAXIMUM_BYTES + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
     digest, program = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
     if not program or len(program) % BPF_INSTRUCTION_SIZE or len(program) > _PROGRAM_MAXIMUM_BYTES:
         return None
