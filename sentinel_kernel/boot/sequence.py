@@ -93,4 +93,4 @@ def _execute(context: BootContext) -> None:
     process.close_descriptors(_FIRST_OTHER, report - 1) if report > _FIRST_OTHER else None
     process.close_descriptors(report + 1, _LAST)
     os.chdir("/")
-    os.execve(context.plan.argv[0], context.plan.argv, dict(context.plan.environment))
+    os.execve(context.plan.argv[0], context.plan.argv, dict(context.plan.environment))  # noqa: S606 - that is its job

@@ -31,11 +31,11 @@ def abi_version() -> int:
 def supported_access(abi: int) -> AccessFs:
     """Return the file access rights that Landlock of version ``abi`` can handle."""
     rights = AccessFs((1 << 13) - 1)
-    if abi >= 2:  # noqa: PLR2004 - the version that brought the right
+    if abi >= 2:
         rights |= AccessFs.REFER
-    if abi >= 3:  # noqa: PLR2004
+    if abi >= 3:
         rights |= AccessFs.TRUNCATE
-    if abi >= 5:  # noqa: PLR2004
+    if abi >= 5:
         rights |= AccessFs.IOCTL_DEV
     return rights
 

@@ -23,7 +23,7 @@ from sentinel_kernel.linux.libc import LIBC, checked, system_call
 
 
 def mount(source: str, target: str, kind: str, flags: MountFlags, options: str = "") -> None:
-    """Call mount(2).
+    """Attach ``source`` at ``target``; flags and options are those of the system call of this name.
 
     Raises:
         OSError: refused; the message names source, target and options.

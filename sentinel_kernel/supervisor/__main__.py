@@ -18,12 +18,14 @@ _CONTROL = 3
 
 def main() -> None:
     """Serve the host until it is gone; leave no process, mount or folder behind."""
-    import gc
-    import socket
+    # Only now: the path above decides where these come from.
+    import contextlib  # noqa: PLC0415
+    import gc  # noqa: PLC0415
+    import socket  # noqa: PLC0415
 
-    from sentinel_kernel.linux.process import close_descriptors
-    from sentinel_kernel.supervisor.hostlink import HostLink
-    from sentinel_kernel.supervisor.session import Session
+    from sentinel_kernel.linux.process import close_descriptors  # noqa: PLC0415
+    from sentinel_kernel.supervisor.hostlink import HostLink  # noqa: PLC0415
+    from sentinel_kernel.supervisor.session import Session  # noqa: PLC0415
 
     os.chdir("/")  # hold no folder of the user
     for descriptor in (0, 1, 2):
@@ -33,10 +35,9 @@ def main() -> None:
             os.open(os.devnull, os.O_RDWR)
     close_descriptors(_CONTROL + 1, (1 << 31) - 1)
     if os.geteuid() == 0:
-        try:
+        # Root of a user namespace may be denied it (user_namespaces(7)): as with an ordinary user, they stay.
+        with contextlib.suppress(PermissionError):
             os.setgroups([])
-        except PermissionError:
-            pass  # root of a user namespace that denies it (user_namespaces(7)): as with an ordinary user, they stay
     sock = socket.socket(fileno=os.dup(_CONTROL))
     os.close(_CONTROL)
     session = Session(HostLink(sock), _PACKAGE)

@@ -23,6 +23,11 @@ class Channels:
     listening: list[socket.socket]
     connected: list[socket.socket]
 
+    def close_connected(self) -> None:
+        """Close this process's copies of the host's ends."""
+        while self.connected:
+            self.connected.pop().close()
+
     def close(self) -> None:
         """Close this process's copies; the descriptors that were sent live on with their receivers."""
         for sock in (*self.listening, *self.connected):

@@ -8,7 +8,8 @@ import stat
 import subprocess
 
 from sentinel_kernel.errors import BootError
-from sentinel_kernel.policy.plan import HostFacts, PythonPaths, probed_paths
+from sentinel_kernel.policy.plan import HostFacts, PythonPaths
+from sentinel_kernel.policy.planning import probed_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def python_paths(executable: str, known: Mapping[str, Any] | None) -> PythonPath
     """
     if known is None:
         try:
-            answer = subprocess.run(  # noqa: S603 - the interpreter that was installed as this kernel's worker
+            answer = subprocess.run(
                 [executable, "-P", "-c", _PROBE],
                 capture_output=True,
                 timeout=_PROBE_SECONDS,

@@ -79,7 +79,7 @@ def _user_name(uid: int) -> str:
         with open("/etc/passwd", encoding="utf-8", errors="replace") as file:
             for line in file:
                 fields = line.split(":")
-                if len(fields) > 2 and fields[2] == str(uid):  # noqa: PLR2004 - name, password, uid
+                if len(fields) > 2 and fields[2] == str(uid):
                     return fields[0]
     except OSError:
         pass  # no file: a user from a directory service, or none; any name does inside

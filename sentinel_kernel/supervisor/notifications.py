@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import select
 import time
 from enum import Enum
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.ledger import Ledger
 
 _COMMAND_BYTES = 200
+_A_TURN = 64
 
 
 class Outcome(Enum):
@@ -35,10 +37,21 @@ class NotificationHandler:
     def __init__(self, listener: Listener, policy: CompiledPolicy, ledger: Ledger) -> None:
         """Serve ``listener``; ``worker_pid`` is set once the worker is known."""
         self._listener = listener
+        self._poll = select.poll()
+        self._poll.register(listener.descriptor, select.POLLIN)
         self._policy = policy
         self._ledger = ledger
         self.worker_pid = -1
         self.killed_by: Violation | None = None
+
+    def serve_waiting(self) -> Outcome:
+        """Answer what waits, a bounded number at a time: a flood must not keep the loop from its other work."""
+        for _ in range(_A_TURN):
+            if self.serve_one() is Outcome.KILL:
+                return Outcome.KILL
+            if not any(event & select.POLLIN for _, event in self._poll.poll(0)):
+                break
+        return Outcome.ANSWERED
 
     def serve_one(self) -> Outcome:
         """Take one notification and answer it.

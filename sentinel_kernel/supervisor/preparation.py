@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.policy.compiled import compile_policy
-from sentinel_kernel.policy.plan import Sizes, make_plan
+from sentinel_kernel.policy.plan import Sizes
+from sentinel_kernel.policy.planning import make_plan
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts, python_paths
 from sentinel_kernel.supervisor.filter import build_filter

@@ -33,7 +33,9 @@ def describe(error: SentinelError) -> dict[str, Any]:
     }
 
 
-def _words(step: str, number: int | None, error: SentinelError) -> tuple[str, str, str, str]:
+def _words(  # noqa: PLR0911 - one return a kind of failure
+    step: str, number: int | None, error: SentinelError
+) -> tuple[str, str, str, str]:
     if step == "clone":
         return _clone_words(number)
     if (
@@ -48,10 +50,14 @@ def _words(step: str, number: int | None, error: SentinelError) -> tuple[str, st
         return (
             "A fresh /proc is refused because parts of this machine's /proc are covered, as in a container.",
             "无法挂载新的 /proc，因为本机的 /proc 有一部分被遮盖（通常是在容器中）。",
-            "Docker: add --security-opt systempaths=unconfined. Podman: --security-opt unmask=ALL. Kubernetes: "
-            "procMount: Unmasked.",
-            "Docker：加上 --security-opt systempaths=unconfined；Podman：--security-opt unmask=ALL；"
-            "Kubernetes：procMount: Unmasked。",
+            (
+                "Docker: add --security-opt systempaths=unconfined. Podman: --security-opt unmask=ALL. Kubernetes: "
+                "procMount: Unmasked."
+            ),
+            (
+                "Docker：加上 --security-opt systempaths=unconfined；Podman：--security-opt unmask=ALL；"
+                "Kubernetes：procMount: Unmasked。"
+            ),
         )
     if step == "load_filter" and number == errno_numbers.EINVAL:
         return (
@@ -65,9 +71,12 @@ def _words(step: str, number: int | None, error: SentinelError) -> tuple[str, st
             f"A folder could not be mounted: {error.message}",
             f"有文件夹无法挂载：{error.message}",
             error.remedy
-            or "Move the notebook to a local disk (an overlay can't lie on some network or FUSE file systems), then run "
+            or "Move the notebook to a local disk (some network and FUSE file systems carry no overlay), then run "
             "`sentinel-kernel doctor`.",
-            "请把笔记本移到本地磁盘（某些网络或 FUSE 文件系统不支持 overlay），然后运行 `sentinel-kernel doctor`。",
+            (
+                "请把笔记本移到本地磁盘（某些网络或 FUSE 文件系统不支持 overlay），"
+                "然后运行 `sentinel-kernel doctor`。"
+            ),
         )
     return (
         error.message,
@@ -98,10 +107,14 @@ def _clone_words(number: int | None) -> tuple[str, str, str, str]:
     return (
         f"{_NO_NAMESPACES_EN} (clone failed with {name})",
         f"{_NO_NAMESPACES_ZH}（clone 失败：{name}）",
-        "In Docker or Podman: --security-opt seccomp=unconfined, or a seccomp profile that allows clone with "
-        "namespace flags. Elsewhere run `sentinel-kernel doctor`.",
-        "在 Docker 或 Podman 中：加上 --security-opt seccomp=unconfined，或使用允许带命名空间标志的 clone 的 seccomp "
-        "配置；其他环境请运行 `sentinel-kernel doctor`。",
+        (
+            "In Docker or Podman: --security-opt seccomp=unconfined, or a seccomp profile that allows clone with "
+            "namespace flags. Elsewhere run `sentinel-kernel doctor`."
+        ),
+        (
+            "在 Docker 或 Podman 中：加上 --security-opt seccomp=unconfined，"
+            "或使用允许带命名空间标志的 clone 的 seccomp 配置；其他环境请运行 `sentinel-kernel doctor`。"
+        ),
     )
 
 
@@ -109,10 +122,14 @@ def _apparmor_words() -> tuple[str, str, str, str]:
     return (
         "AppArmor takes the rights of new user namespaces away (Ubuntu's default since 23.10).",
         "AppArmor 剥夺了新用户命名空间的权限（Ubuntu 23.10 起的默认设置）。",
-        "As root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give this Python an AppArmor profile "
-        "with the line `userns,`.",
-        "以 root 身份执行：sysctl -w kernel.apparmor_restrict_unprivileged_userns=0，或为此 Python 编写含有 `userns,` "
-        "一行的 AppArmor 配置。",
+        (
+            "As root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give this Python an "
+            "AppArmor profile with the line `userns,`."
+        ),
+        (
+            "以 root 身份执行：sysctl -w kernel.apparmor_restrict_unprivileged_userns=0，"
+            "或为此 Python 编写含有 `userns,` 一行的 AppArmor 配置。"
+        ),
     )
 
 

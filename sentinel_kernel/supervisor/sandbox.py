@@ -15,7 +15,7 @@ from sentinel_kernel.abi.sched import SANDBOX_NAMESPACES
 from sentinel_kernel.boot.context import BootContext
 from sentinel_kernel.boot.sequence import boot
 from sentinel_kernel.errors import BootError
-from sentinel_kernel.linux import namespaces
+from sentinel_kernel.linux import mounts, namespaces
 from sentinel_kernel.linux.seccomp import Listener
 from sentinel_kernel.supervisor.trees import prepare_trees
 
@@ -89,9 +89,7 @@ class Sandbox:
     def refresh_workspace(self) -> None:
         """Make the workspace show what changed in the host's folder since the last call."""
         if self.workspace_context >= 0:
-            from sentinel_kernel.linux.mounts import reconfigure
-
-            reconfigure(self.workspace_context)
+            mounts.reconfigure(self.workspace_context)
 
     def exec_failure(self) -> BootError | None:
         """Return why the payload could not be executed; None where it was (the report socket is at its end)."""

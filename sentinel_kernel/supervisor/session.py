@@ -7,20 +7,27 @@ import os
 import select
 import signal
 import time
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import replace
 
 from sentinel_kernel.errors import BootError, ProtocolError, SentinelError
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.channels import RunDirectory
+from sentinel_kernel.supervisor.current import (
+    Phase,
+    cause_of,
+    interrupt,
+    make_sandbox,
+    read_error_output,
+    ready_fields,
+    release,
+    start_failure,
+)
 from sentinel_kernel.supervisor.identities import Identities
 from sentinel_kernel.supervisor.ledger import Ledger
-from sentinel_kernel.supervisor.notifications import NotificationHandler, Outcome
-from sentinel_kernel.supervisor.preparation import parse_start, prepare
+from sentinel_kernel.supervisor.notifications import Outcome
+from sentinel_kernel.supervisor.preparation import parse_start
 from sentinel_kernel.supervisor.remedies import describe
 from sentinel_kernel.supervisor.salvage import artifact_store, salvage
-from sentinel_kernel.supervisor.sandbox import start_sandbox
-from sentinel_kernel.supervisor.worker_link import WorkerLink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,44 +35,12 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.channels import Channels
+    from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.hostlink import HostLink
-    from sentinel_kernel.supervisor.identities import IdentityLease
-    from sentinel_kernel.supervisor.preparation import Preparation, StartRequest
-    from sentinel_kernel.supervisor.sandbox import Sandbox
+    from sentinel_kernel.supervisor.preparation import StartRequest
 
 _START_SECONDS = 60.0
 _KILL_SECONDS = 5.0
-_ERROR_OUTPUT_BYTES = 8192
-_NOTIFICATIONS_A_TURN = 64
-RUNG = "full"
-
-
-class Phase(Enum):
-    """How far the current sandbox is."""
-
-    NONE = "none"
-    WARMING = "warming"
-    """Init is importing; nothing hostile has run."""
-    FORKING = "forking"
-    RUNNING = "running"
-    CLEARING = "clearing"
-    """The worker died; init is killing what it left behind."""
-
-
-@dataclass(slots=True)
-class _Current:
-    """The sandbox in being and everything that goes when it goes."""
-
-    sandbox: Sandbox
-    preparation: Preparation
-    lease: IdentityLease
-    link: WorkerLink
-    handler: NotificationHandler
-    channels: Channels | None
-    worker_pid: int = -1
-    worker_pidfd: int = -1
-    error_output: bytearray = field(default_factory=bytearray)
-    watched: set[int] = field(default_factory=set)
 
 
 class Session:
@@ -83,7 +58,7 @@ class Session:
         self._poll.register(self._wake_reader, select.POLLIN)
         self._phase = Phase.NONE
         self._deadline: float | None = None
-        self._current: _Current | None = None
+        self._current: Current | None = None
         self._request: StartRequest | None = None
         self._start_id: object = None
         self._generation = 0
@@ -137,16 +112,11 @@ class Session:
             waits.append(max(0.0, self._deadline - time.monotonic()))
         return min(waits) * 1000 + 1 if waits else None
 
-    def _serve_notifications(self, current: _Current) -> bool:
+    def _serve_notifications(self, current: Current) -> bool:
         """Answer held calls; False where the sandbox was killed over one."""
-        poll = select.poll()
-        poll.register(current.sandbox.listener.descriptor, select.POLLIN)
-        for _ in range(_NOTIFICATIONS_A_TURN):
-            if current.handler.serve_one() is Outcome.KILL:
-                self._rule_kill(current)
-                return False
-            if not any(event & select.POLLIN for _, event in poll.poll(0)):
-                break
+        if current.handler.serve_waiting() is Outcome.KILL:
+            self._rule_kill(current)
+            return False
         return True
 
     # --- the host's requests ------------------------------------------------------------------------------------
@@ -160,7 +130,8 @@ class Session:
                 self._ledger.flush()
                 self._host.reply(identifier, ok=True)
             case protocol.OP_INTERRUPT:
-                self._host.reply(identifier, ok=self._interrupt())
+                current = self._current if self._phase is Phase.RUNNING else None
+                self._host.reply(identifier, ok=current is not None and interrupt(current))
             case protocol.OP_START:
                 self._start(message, identifier)
             case protocol.OP_STOP:
@@ -179,19 +150,6 @@ class Session:
             self._host.reply(identifier, ok=False, fields={"message": f"refresh_workspace: {error}"})
         else:
             self._host.reply(identifier, ok=True)
-
-    def _interrupt(self) -> bool:
-        """Send SIGINT to the worker's process group: the worker and the children that it started."""
-        current = self._current
-        if current is None or current.worker_pid <= 1 or self._phase is not Phase.RUNNING:
-            return False
-        poll = select.poll()
-        poll.register(current.worker_pidfd, select.POLLIN)
-        if poll.poll(0):
-            return False  # dead: its number may be another's by now
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(current.worker_pid, signal.SIGINT)
-        return True
 
     def _start(self, message: dict[str, Any], identifier: object) -> None:
         orphan = message.pop("descriptor", -1)
@@ -216,7 +174,9 @@ class Session:
         if request is None:
             return
         try:
-            current = self._make_sandbox(request)
+            current = make_sandbox(
+                request, self._identities, self._ledger, self._package_directory, self._announce
+            )
         except SentinelError as error:
             self._fail_start(error)
             return
@@ -230,59 +190,26 @@ class Session:
         self._phase = Phase.WARMING
         self._deadline = time.monotonic() + _START_SECONDS
         sandbox = current.sandbox
-        for descriptor in (
-            sandbox.listener.descriptor,
-            sandbox.error_output,
-            sandbox.control.fileno(),
-            sandbox.pidfd,
-        ):
+        own = (sandbox.listener.descriptor, sandbox.error_output, sandbox.control.fileno(), sandbox.pidfd)
+        for descriptor in own:
             self._poll.register(descriptor, select.POLLIN)
             current.watched.add(descriptor)
         if request.payload:
             self._ready(current)
 
-    def _make_sandbox(self, request: StartRequest) -> _Current:
-        with contextlib.ExitStack() as undo, contextlib.ExitStack() as meanwhile:
-            lease = self._identities.lease()
-            undo.callback(lease.close)
-            directory = RunDirectory()
-            meanwhile.callback(directory.remove)
-            channels = directory.make_channels()
-            undo.callback(channels.close)
-            preparation = prepare(request, lease.identity, self._package_directory, directory.path)
-            self._announce(channels)
-            sandbox = start_sandbox(preparation.plan, preparation.filter_program, request.fault)
-            undo.pop_all()
-            handler = NotificationHandler(sandbox.listener, preparation.policy, self._ledger)
-            return _Current(sandbox, preparation, lease, WorkerLink(sandbox.control), handler, channels)
-
     def _announce(self, channels: Channels) -> None:
         """Give the host its ends; this process keeps none of them."""
         self._generation += 1
-        self._host.event(
-            protocol.EVENT_CHANNELS,
-            {"generation": self._generation},
-            [sock.fileno() for sock in channels.connected],
-        )
-        while channels.connected:
-            channels.connected.pop().close()
+        descriptors = [sock.fileno() for sock in channels.connected]
+        self._host.event(protocol.EVENT_CHANNELS, {"generation": self._generation}, descriptors)
+        channels.close_connected()
 
-    def _ready(self, current: _Current) -> None:
+    def _ready(self, current: Current) -> None:
         self._phase = Phase.RUNNING
         self._deadline = None
         upper = current.sandbox.workspace_upper
-        self._host.event(
-            protocol.EVENT_READY,
-            {
-                "generation": self._generation,
-                "worker_pid": current.worker_pid,
-                "profile": current.preparation.profile.name,
-                "rung": RUNG,
-                "boot_seconds": current.sandbox.boot_seconds,
-                "notices": list(current.preparation.plan.notices),
-            },
-            [upper] if upper >= 0 else [],
-        )
+        descriptors = [upper] if upper >= 0 else []
+        self._host.event(protocol.EVENT_READY, ready_fields(current, self._generation), descriptors)
         if self._start_id is not None:
             self._host.reply(self._start_id, ok=True)
             self._start_id = None
@@ -310,12 +237,7 @@ class Session:
             current.sandbox.end()
         if current.sandbox.workspace_upper >= 0:
             self._salvage(current.sandbox.workspace_upper, current.preparation.plan.workspace)
-        if current.worker_pidfd >= 0:
-            os.close(current.worker_pidfd)
-        if current.channels is not None:
-            current.channels.close()
-        current.sandbox.close()
-        current.lease.close()
+        release(current)
 
     def _salvage(self, upper: int, workspace: str) -> None:
         saved = salvage(upper, workspace, artifact_store())
@@ -327,7 +249,7 @@ class Session:
 
     # --- init and the worker ------------------------------------------------------------------------------------
 
-    def _serve_init(self, current: _Current) -> bool:
+    def _serve_init(self, current: Current) -> bool:
         """Handle one packet of init; False where the sandbox was ended over it."""
         try:
             event = current.link.receive()
@@ -350,7 +272,7 @@ class Session:
                 pass  # of a phase that is over
         return True
 
-    def _fork(self, current: _Current) -> None:
+    def _fork(self, current: Current) -> None:
         request, channels = self._request, current.channels
         if request is None or channels is None:
             return
@@ -369,7 +291,7 @@ class Session:
         self._phase = Phase.FORKING
         self._deadline = time.monotonic() + _START_SECONDS
 
-    def _greet(self, current: _Current, pid: int) -> None:
+    def _greet(self, current: Current, pid: int) -> None:
         try:
             current.worker_pidfd = os.pidfd_open(pid)
         except ProcessLookupError:
@@ -378,10 +300,10 @@ class Session:
         current.handler.worker_pid = pid
         self._ready(current)
 
-    def _worker_died(self, current: _Current, status: int) -> None:
+    def _worker_died(self, current: Current, status: int) -> None:
         """Tell the host, then have everything else in the sandbox killed before a new worker is forked."""
         self._ledger.flush()
-        self._host.event(protocol.EVENT_WORKER_DIED, {**self._death(_cause(status)), "replaced": True})
+        self._host.event(protocol.EVENT_WORKER_DIED, {**self._death(cause_of(status)), "replaced": True})
         if current.worker_pidfd >= 0:
             os.close(current.worker_pidfd)
         current.worker_pidfd = current.worker_pid = current.handler.worker_pid = -1
@@ -392,7 +314,7 @@ class Session:
         except OSError:
             self._overdue()
 
-    def _fork_again(self, current: _Current) -> None:
+    def _fork_again(self, current: Current) -> None:
         self._ledger.begin_cell()
         try:
             directory = RunDirectory()
@@ -408,7 +330,7 @@ class Session:
 
     # --- deaths -------------------------------------------------------------------------------------------------
 
-    def _rule_kill(self, current: _Current) -> None:
+    def _rule_kill(self, current: Current) -> None:
         """Carry out a KILL rule: the call is still held, so it never takes effect."""
         violation = current.handler.killed_by
         current.sandbox.end()
@@ -417,24 +339,24 @@ class Session:
         identifier = violation.id if violation is not None else None
         self._replace_sandbox(current, {"kind": "rule_kill", "violation_id": identifier, "detail": detail})
 
-    def _sandbox_died(self, current: _Current) -> None:
+    def _sandbox_died(self, current: Current) -> None:
         """Pid 1 is gone and everything with it, without our doing."""
         status = current.sandbox.end()
         self._read_error_output(current)
         failure = current.sandbox.exec_failure()
         if failure is not None or self._phase in (Phase.WARMING, Phase.FORKING):
-            error = failure or self._start_failure(current, status)
+            error = failure or start_failure(current, status)
             self._end_sandbox()
             self._fail_start(error)
             return
         if self._request is not None and self._request.payload:
             self._ledger.flush()
-            self._host.event(protocol.EVENT_WORKER_DIED, {**self._death(_cause(status)), "replaced": False})
+            self._host.event(protocol.EVENT_WORKER_DIED, {**self._death(cause_of(status)), "replaced": False})
             self._end_sandbox()
             return
-        self._replace_sandbox(current, _cause(status))
+        self._replace_sandbox(current, cause_of(status))
 
-    def _replace_sandbox(self, current: _Current, cause: dict[str, Any]) -> None:
+    def _replace_sandbox(self, current: Current, cause: dict[str, Any]) -> None:
         with contextlib.suppress(BootError):
             current.sandbox.end()
         self._host.event(protocol.EVENT_WORKER_DIED, {**self._death(cause), "replaced": True})
@@ -452,18 +374,9 @@ class Session:
             self._replace_sandbox(current, {"kind": "supervisor_error", "detail": "init did not answer"})
             return
         self._read_error_output(current)
-        error = self._start_failure(current, None)
+        error = start_failure(current, None)
         self._end_sandbox()
         self._fail_start(error)
-
-    def _start_failure(self, current: _Current, status: int | None) -> BootError:
-        output = bytes(current.error_output).decode("utf-8", "replace").strip()
-        tail = "".join(
-            character for character in output[-1500:] if character.isprintable() or character == "\n"
-        )
-        how = "did not answer in time" if status is None else f"ended with wait status {status}"
-        remedy = f"Check that ipykernel can be imported there: {current.preparation.plan.argv[0]} -m pip install ipykernel"
-        return BootError("start_worker", 0, f"The worker's interpreter {how}.\n{tail}".strip(), remedy)
 
     def _death(self, cause: dict[str, Any]) -> dict[str, Any]:
         empty = {"kind": "exit", "signal": None, "status": None, "violation_id": None, "detail": ""}
@@ -474,25 +387,11 @@ class Session:
     def _send_violation(self, violation: Violation) -> bool:
         return self._host.violation({"generation": self._generation, "violation": violation.to_json()})
 
-    def _read_error_output(self, current: _Current) -> None:
-        poll = select.poll()
-        poll.register(current.sandbox.error_output, select.POLLIN)
-        if not poll.poll(0):
-            return
-        chunk = os.read(current.sandbox.error_output, 65536)
-        if not chunk:
+    def _read_error_output(self, current: Current) -> None:
+        if not read_error_output(current):
             self._unwatch(current, current.sandbox.error_output)
-            return
-        current.error_output += chunk
-        del current.error_output[:-_ERROR_OUTPUT_BYTES]
 
-    def _unwatch(self, current: _Current, descriptor: int) -> None:
+    def _unwatch(self, current: Current, descriptor: int) -> None:
         if descriptor in current.watched:
             current.watched.discard(descriptor)
             self._poll.unregister(descriptor)
-
-
-def _cause(status: int) -> dict[str, Any]:
-    if os.WIFSIGNALED(status):
-        return {"kind": "signal", "signal": os.WTERMSIG(status)}
-    return {"kind": "exit", "status": os.WEXITSTATUS(status)}

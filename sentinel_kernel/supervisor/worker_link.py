@@ -20,7 +20,9 @@ _PACKET_BYTES = 65536
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 # Not -P: the worker's flags are what cells and the processes they spawn see. With -c the first entry of the path is
 # the current folder; it is replaced before anything is imported, and init takes the library out again.
-_PAYLOAD = "import sys; sys.path[0] = '/run/sentinel/lib'; from sentinel_kernel.worker.init import main; main(3)"
+_PAYLOAD = (
+    "import sys; sys.path[0] = '/run/sentinel/lib'; from sentinel_kernel.worker.init import main; main(3)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class SentinelKernel(IPythonKernel):
 
     first_execution_count = Int(1, help="The number of the first cell.").tag(config=True)
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - handed on
         super().__init__(**kwargs)
         if self.shell is not None:
             self.shell.execution_count = self.first_execution_count
@@ -103,7 +103,7 @@ class SentinelApp(IPKernelApp):
     def init_poller(self) -> None:
         """Leave it out: the sandbox dies with its supervisor by other means."""
 
-    def write_connection_file(self, **_kwargs: Any) -> None:
+    def write_connection_file(self, **_kwargs: Any) -> None:  # noqa: ANN401 - as the overridden one
         """Write none: nobody else can connect."""
 
     def log_connection_info(self) -> None:
@@ -133,7 +133,7 @@ def run_worker(request: dict[str, Any], listening: list[int]) -> None:
         os.chdir(request["cwd"])
         app = _make_app(list(request["argv"]), tuple(listening))
         register_inert_magics(app.kernel, app.shell, list(request["magics"]))
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - whatever it is, the supervisor shows it
         with os.fdopen(complaints, "w") as stream:
             traceback.print_exc(file=stream)
         os._exit(1)
@@ -144,7 +144,10 @@ def run_worker(request: dict[str, Any], listening: list[int]) -> None:
 def _make_app(arguments: list[str], listening: tuple[int, ...]) -> SentinelApp:
     launcher = importlib.util.find_spec("ipykernel_launcher")
     # As under plain ipykernel: what a cell's argparse sees.
-    sys.argv = [launcher.origin if launcher is not None and launcher.origin else "ipykernel_launcher", *arguments]
+    sys.argv = [
+        launcher.origin if launcher is not None and launcher.origin else "ipykernel_launcher",
+        *arguments,
+    ]
     app = SentinelApp.instance()
     app.listening = listening
     app.initialize(arguments)

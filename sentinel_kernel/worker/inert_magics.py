@@ -28,7 +28,7 @@ class _Cell:
         return True
 
 
-def register_inert_magics(kernel: Any, shell: Any, names: list[str]) -> None:
+def register_inert_magics(kernel: Any, shell: Any, names: list[str]) -> None:  # noqa: ANN401 - untyped there
     """Register a line magic for each of the host's, so that a cell's source can be executed as it was written."""
     cell = _Cell()
 

@@ -16,10 +16,13 @@ import select
 import signal
 import socket
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.worker import packets
 from sentinel_kernel.worker.prctl import set_dumpable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LIBRARY = "/run/sentinel/lib"
 # What ipykernel needs until its first cell is answered; imported here once, so that every worker has it at once.
@@ -56,7 +59,9 @@ def main(descriptor: int) -> None:
 class _Init:
     """The loop of pid 1."""
 
-    def __init__(self, control: socket.socket, run_worker: Any) -> None:
+    def __init__(
+        self, control: socket.socket, run_worker: Callable[[dict[str, Any], list[int]], None]
+    ) -> None:
         self._control = control
         self._run_worker = run_worker
         self._worker = -1

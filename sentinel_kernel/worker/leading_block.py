@@ -1,10 +1,16 @@
-"""The grammar of a cell's leading block: which `%sentinel_*` lines the host runs before the cell's code.
+r"""The grammar of a cell's leading block: which `%sentinel_*` lines the host runs before the cell's code.
 
-Host and worker read every cell by this one function, so that they agree on it. The block is the cell's
-first lines as long as they are blank, comments or `%sentinel_*` line magics; anything else, a `%%` magic
-too, ends it. Lines end at a line feed; a carriage return before it belongs to that end. A magic stands
-alone on its line, indented like the cell's first line that is not blank (IPython takes that indentation
-off), and may be followed by a comment.
+Host and worker read every cell by this one function, so that they agree on it whatever it says. It accepts
+only what IPython (inputtransformer2) would execute as a line magic before anything else of the cell:
+
+- The block is the cell's first lines as long as they are blank, comments or `%sentinel_*` line magics. Anything
+  else ends it: code, another magic, a `%%` magic, a question (`%sentinel_status?`), a prompt (`>>> `), a byte
+  order mark.
+- Lines end at a line feed; a carriage return before it belongs to that end.
+- A magic may be indented only as the whole cell is: IPython takes off what all lines have in common, and what is
+  left would be Python's IndentationError.
+- A backslash right before the line feed continues a magic on the next line.
+- The argument ends at a comment: a number sign at its start or after a blank.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from dataclasses import dataclass
 PREFIX = "%sentinel_"
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+_BLANKS = " \t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +44,26 @@ def parse_leading_block(source: str) -> LeadingBlock:
     """Return the leading block of a cell's source. Total: every string has one, most often an empty one."""
     if PREFIX not in source:
         return LeadingBlock((), 0)
+    lines = source.split("\n")
+    indentation = _common_indentation(lines)
     magics: list[MagicLine] = []
-    indentation: str | None = None
-    end_offset = offset = 0
-    for line_number, line in enumerate(source.split("\n"), start=1):
-        offset += len(line) + 1
-        text = line.strip(" \t\r")
-        if not text:
+    end_offset = offset = index = 0
+    while index < len(lines):
+        first = index
+        # The last line has no line feed behind it, so that its backslash continues nothing.
+        while lines[index].endswith("\\") and index < len(lines) - 1:
+            index += 1
+        pieces = lines[first : index + 1]
+        index += 1
+        text = lines[first].strip(_BLANKS + "\r")
+        if not text or text.startswith("#"):
+            index = first + 1  # neither is continued
+            offset += len(lines[first]) + 1
             continue
-        indent = line[: len(line) - len(line.lstrip(" \t"))]
-        if indentation is None:
-            indentation = indent
-        if text.startswith("#"):
-            continue
-        magic = _magic(text, line_number) if indent == indentation else None
+        offset += sum(len(piece) + 1 for piece in pieces)
+        if lines[first][: len(indentation) + 1] != indentation + "%":
+            break
+        magic = _magic(_joined(pieces), first + 1)
         if magic is None:
             break
         magics.append(magic)
@@ -58,18 +71,35 @@ def parse_leading_block(source: str) -> LeadingBlock:
     return LeadingBlock(tuple(magics), end_offset)
 
 
+def _common_indentation(lines: list[str]) -> str:
+    """Return the blanks that all lines with text begin with (textwrap.dedent, by which IPython takes them off)."""
+    indentations = [line[: len(line) - len(line.lstrip(_BLANKS))] for line in lines if line.strip()]
+    least, greatest = min(indentations), max(indentations)
+    for index, character in enumerate(least):
+        if character != greatest[index]:
+            return least[:index]
+    return least
+
+
+def _joined(pieces: list[str]) -> str:
+    """Put a continued line together the way IPython's assemble_continued_line does."""
+    return " ".join([*(piece[:-1] for piece in pieces[:-1]), pieces[-1]]).strip()
+
+
 def _magic(text: str, line_number: int) -> MagicLine | None:
-    """Return the magic in a stripped line, or None where it is none (`%sentinel_status?` asks for help)."""
+    """Return the magic in a stripped line, or None where it is none or asks for help."""
     if not text.startswith(PREFIX):
         return None
     name, _, rest = text[1:].replace("\t", " ").partition(" ")
-    if not _NAME.issuperset(name):
+    argument = _without_comment(rest)
+    if not _NAME.issuperset(name) or argument.endswith("?"):
         return None
-    return MagicLine(line_number, name, _without_comment(rest))
+    return MagicLine(line_number, name, argument)
 
 
 def _without_comment(rest: str) -> str:
     """Cut a comment off: a number sign at the start or after a blank."""
+    rest = rest.strip()
     if rest.startswith("#"):
         return ""
     return rest.partition(" #")[0].strip()

@@ -10,7 +10,7 @@ _MAXIMUM_BYTES = 65536
 _MAXIMUM_DESCRIPTORS = 8
 
 
-def send(control: socket.socket, event: str, **fields: Any) -> None:
+def send(control: socket.socket, event: str, **fields: Any) -> None:  # noqa: ANN401 - JSON
     """Send one event to the supervisor."""
     control.send(json.dumps({"event": event, **fields}).encode(), socket.MSG_NOSIGNAL)
 

@@ -1,0 +1,318 @@
+"""Computing a boot plan from a profile's wishes and the facts of a machine, before anything is done; pure."""
+
+from __future__ import annotations
+
+import os.path
+from typing import Final
+
+from sentinel_kernel.errors import UnsupportedHost
+from sentinel_kernel.policy.plan import BootPlan, MountEntry, MountKind, is_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sentinel_kernel.policy.plan import HostFacts, Identity, Sizes
+
+LIBRARY_DIRECTORY: Final = "/run/sentinel/lib"
+"""Where the sandbox finds ``sentinel_kernel.worker``, and nothing else of the package."""
+
+FALLBACK_HOME: Final = "/home/sentinel"
+"""HOME inside where the real home is the workspace, or lies above it."""
+
+# Places to stage the new root on, in a private mount namespace: the first that hides no source is taken.
+_STAGING_PLACES: Final = ("/media", "/srv", "/boot", "/mnt", "/opt")
+_SYSTEM_DIRECTORIES: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_EMPTY_DIRECTORIES: Final = (
+    "/etc",
+    "/home",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/root",
+    "/run",
+    "/srv",
+    "/sys",
+    "/var",
+)
+# What programs need of /etc; no file with a secret, nothing about the machine's users.
+ETC_ENTRIES: Final = (
+    "alternatives",
+    "bash.bashrc",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "debian_version",
+    "fonts",
+    "gai.conf",
+    "glvnd",
+    "groff",
+    "host.conf",
+    "inputrc",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "locale.alias",
+    "locale.conf",
+    "localtime",
+    "magic",
+    "magic.mime",
+    "matplotlibrc",
+    "mime.types",
+    "networks",
+    "OpenCL",
+    "os-release",
+    "papersize",
+    "pki/ca-trust",
+    "pki/tls/certs",
+    "protocols",
+    "python3",
+    "rpc",
+    "services",
+    "shells",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "terminfo",
+    "timezone",
+)
+READ_ONLY_EXTRAS: Final = ("/sys/devices/system/cpu", "/sys/devices/system/node", "/var/cache/fontconfig")
+_DEVICE_LINKS: Final = (
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+    ("/dev/ptmx", "pts/ptmx"),
+    ("/var/tmp", "/tmp"),
+)
+HIDDEN_IN_HOME: Final = (
+    ".aws",
+    ".azure",
+    ".bash_history",
+    ".cargo/credentials.toml",
+    ".claude",
+    ".config",
+    ".docker",
+    ".git-credentials",
+    ".gnupg",
+    ".ipython",
+    ".jupyter",
+    ".kube",
+    ".local/share/jupyter",
+    ".local/share/keyrings",
+    ".local/share/sentinel-kernel",
+    ".mozilla",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pki",
+    ".pypirc",
+    ".python_history",
+    ".ssh",
+)
+
+
+def probed_paths(workspace: str, home: str, hidden: Iterable[str]) -> list[str]:
+    """Return the paths whose kind must be known before :func:`make_plan` can run."""
+    return [
+        *_SYSTEM_DIRECTORIES,
+        *(f"/etc/{entry}" for entry in ETC_ENTRIES),
+        *READ_ONLY_EXTRAS,
+        *_STAGING_PLACES,
+        *(hidden_paths(workspace, home, hidden)),
+    ]
+
+
+def hidden_paths(workspace: str, home: str, extra: Iterable[str]) -> list[str]:
+    """Return the absolute paths to hide wherever the workspace or a data folder would show them."""
+    paths = [os.path.join(home, name) for name in HIDDEN_IN_HOME]
+    for path in extra:
+        expanded = os.path.join(home, path[2:]) if path.startswith("~/") else path
+        paths.append(expanded if expanded.startswith("/") else os.path.join(workspace, expanded))
+    return [os.path.normpath(path) for path in paths]
+
+
+def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them would only hide that
+    *,
+    workspace: str,
+    facts: HostFacts,
+    sizes: Sizes,
+    hidden: Sequence[str],
+    data_mounts: Sequence[tuple[str, str]],
+    overlay_writes: bool,
+    environment: Mapping[str, str],
+    argv: Sequence[str],
+    absent_inside: str,
+    cpus: Sequence[int] = (),
+) -> BootPlan:
+    """Compute the plan of one sandbox.
+
+    ``data_mounts`` are (host path, 'ro' | 'overlay' | 'rw') of the profile. ``overlay_writes`` False makes the
+    workspace read-only. ``absent_inside`` is a path of the host that must not be visible inside.
+
+    Raises:
+        UnsupportedHost: the workspace can't be one (the root directory, or above every staging place).
+
+    """
+    if workspace == "/" or not workspace.startswith("/"):
+        raise UnsupportedHost(
+            f"The folder '{workspace}' can't be a workspace: all of the machine would be in it.",
+            "Start JupyterLab in the folder of your notebooks.",
+        )
+    home = facts.home
+    if home in (workspace, "/") or not home.startswith("/"):
+        home = FALLBACK_HOME
+    notices: list[str] = ["workspace-is-home"] if workspace == facts.home else []
+    mounts, links = _system_entries(facts)
+    mounts.append(MountEntry(MountKind.TMPFS, "/tmp", size_bytes=sizes.tmp_bytes, mode=0o1777))
+    mounts.append(MountEntry(MountKind.TMPFS, home, size_bytes=sizes.tmp_bytes, mode=0o700))
+    shown: list[MountEntry] = []
+    _add_user_directory(shown, facts, workspace, "overlay" if overlay_writes else "ro", "workspace", notices)
+    for index, (path, mode) in enumerate(data_mounts):
+        _add_user_directory(shown, facts, path, mode, f"data{index}", notices)
+    _add_python(shown, facts, workspace, notices)
+    mounts += shown
+    covered = [entry.target for entry in shown]
+    mounts += _masks(facts, mounts, covered, hidden_paths(workspace, facts.home, hidden), absent_inside)
+    worker = os.path.join(facts.package_directory, "worker")
+    mounts.append(
+        MountEntry(MountKind.BIND, f"{LIBRARY_DIRECTORY}/sentinel_kernel/worker", worker, owned=True)
+    )
+    # Shallow before deep, so that no mount hides a later one. The sort is stable: masks stay behind their tree.
+    mounts.sort(key=lambda entry: entry.target.count("/"))
+    name = _safe_name(facts.identity)
+    writable = [home, "/tmp", "/dev", "/proc", "/mnt"]
+    writable += [
+        entry.target for entry in mounts if entry.kind in (MountKind.OVERLAY, MountKind.BIND_WRITABLE)
+    ]
+    return BootPlan(
+        staging=_staging_place(facts, [entry.source for entry in mounts if entry.source]),
+        identity=facts.identity,
+        started_by_root=facts.started_by_root,
+        hostname="sentinel",
+        workspace=workspace,
+        workspace_upper="workspace" if any(entry.upper == "workspace" for entry in mounts) else "",
+        home=home,
+        directories=(*_EMPTY_DIRECTORIES, "/dev", "/proc", "/tmp"),
+        links=tuple(links),
+        files=_generated_files(facts.identity, name, home),
+        mounts=tuple(mounts),
+        sizes=sizes,
+        writable=tuple(writable),
+        argv=tuple(argv),
+        environment={**environment, "HOME": home, "TMPDIR": "/tmp", "USER": name, "LOGNAME": name},
+        absent_inside=absent_inside,
+        notices=tuple(notices),
+        cpus=tuple(cpus),
+    )
+
+
+def _system_entries(facts: HostFacts) -> tuple[list[MountEntry], list[tuple[str, str]]]:
+    """Return the read-only mounts of the system's folders and files, and the links to make again."""
+    mounts: list[MountEntry] = []
+    links: list[tuple[str, str]] = list(_DEVICE_LINKS)
+    for path in (*_SYSTEM_DIRECTORIES, *(f"/etc/{entry}" for entry in ETC_ENTRIES), *READ_ONLY_EXTRAS):
+        kind = facts.kinds.get(path, "")
+        if kind.startswith("link:"):
+            links.append((path, kind[5:]))
+        elif kind:
+            mounts.append(MountEntry(MountKind.BIND, path, path, is_directory=kind == "directory"))
+    return mounts, links
+
+
+def _add_python(shown: list[MountEntry], facts: HostFacts, workspace: str, notices: list[str]) -> None:
+    """Append the interpreter's folders: the environment as an overlay, the rest read-only."""
+    python = facts.python
+    # The project's own .venv is the workspace's overlay already; a second layer there would split it.
+    if not is_within(python.prefix, "/usr") and not is_within(python.prefix, workspace):
+        _add_user_directory(shown, facts, python.prefix, "overlay", "python", notices)
+    for path in (python.base_prefix, *python.module_directories):
+        if is_within(path, "/usr") or any(is_within(path, entry.target) for entry in shown):
+            continue
+        if path == os.path.dirname(facts.package_directory):
+            continue  # an editable install of Sentinel itself: the worker gets its one folder by other means
+        shown.append(MountEntry(MountKind.BIND, path, path, owned=True))
+
+
+def _masks(
+    facts: HostFacts,
+    mounts: Sequence[MountEntry],
+    covered: Sequence[str],
+    hidden: Sequence[str],
+    run_entry: str,
+) -> list[MountEntry]:
+    """Return what hides paths that the user's folders would show; where nothing shows them, nothing is needed."""
+    masks = []
+    for path in hidden:
+        kind = facts.kinds.get(path, "")
+        holder = max((entry.target for entry in mounts if is_within(path, entry.target)), key=len, default="")
+        if kind and holder in covered and not kind.startswith("link:"):
+            directory = kind == "directory"
+            mask = MountKind.MASK_DIRECTORY if directory else MountKind.MASK_FILE
+            masks.append(MountEntry(mask, path, is_directory=directory))
+    ours = (os.path.dirname(run_entry), facts.package_directory)
+    seen = (*covered, "/usr")
+    masks += [
+        MountEntry(MountKind.MASK_DIRECTORY, path)
+        for path in ours
+        if any(is_within(path, top) for top in seen)
+    ]
+    return masks
+
+
+def _safe_name(identity: Identity) -> str:
+    """Return the user's name without what could add lines or fields to /etc/passwd."""
+    return (
+        "".join(character for character in identity.name if character.isalnum() or character in "._-")
+        or "sentinel"
+    )
+
+
+def _generated_files(inside: Identity, name: str, home: str) -> tuple[tuple[str, str], ...]:
+    """Return (path, text) of the small files that are written instead of shown."""
+    users = (
+        "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+        f"{name}:x:{inside.inside_uid}:{inside.inside_gid}::{home}:/bin/sh\n"
+        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+    )
+    services = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"
+    return (
+        ("/etc/passwd", users),
+        ("/etc/group", f"root:x:0:\n{name}:x:{inside.inside_gid}:\nnogroup:x:65534:\n"),
+        ("/etc/hosts", "127.0.0.1 localhost sentinel\n::1 localhost ip6-localhost\n"),
+        ("/etc/hostname", "sentinel\n"),
+        ("/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"),
+        ("/etc/nsswitch.conf", services),
+        (
+            f"{LIBRARY_DIRECTORY}/sentinel_kernel/__init__.py",
+            '"""What the sandbox may see of Sentinel Kernel."""\n',
+        ),
+    )
+
+
+def _add_user_directory(
+    mounts: list[MountEntry], facts: HostFacts, path: str, mode: str, upper: str, notices: list[str]
+) -> None:
+    """Append the mount of a user's folder in ``mode``, or the nearest that the Linux kernel can do."""
+    if mode == "overlay":
+        below = [point for point in facts.mount_points if point != path and is_within(point, path)]
+        if below and not facts.started_by_root:
+            # An overlay's lower layer must not have mounts in it that this user may not undo (EINVAL): locked mounts.
+            notices.append(f"read-only-submounts:{path}")
+            mounts.append(MountEntry(MountKind.BIND, path, path, owned=True))
+            return
+        mounts.append(MountEntry(MountKind.OVERLAY, path, path, upper=upper, owned=True))
+        return
+    kind = MountKind.BIND_WRITABLE if mode == "rw" else MountKind.BIND
+    mounts.append(MountEntry(kind, path, path, owned=True))
+
+
+def _staging_place(facts: HostFacts, sources: Sequence[str]) -> str:
+    for place in _STAGING_PLACES:
+        if facts.kinds.get(place) != "directory":
+            continue
+        if not any(is_within(source, place) for source in sources):
+            return place
+    raise UnsupportedHost(
+        "There is no free folder to build the sandbox's root on (tried /media, /srv, /boot, /mnt, /opt).",
+        "Create the folder /srv.",
+    )

@@ -1,0 +1,155 @@
+"""The sandbox in being with everything that belongs to it: making it, reading its last words, releasing it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from dataclasses import dataclass, field
+from enum import Enum
+
+from sentinel_kernel.errors import BootError
+from sentinel_kernel.supervisor.channels import RunDirectory
+from sentinel_kernel.supervisor.notifications import NotificationHandler
+from sentinel_kernel.supervisor.preparation import prepare
+from sentinel_kernel.supervisor.sandbox import start_sandbox
+from sentinel_kernel.supervisor.worker_link import WorkerLink
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from sentinel_kernel.supervisor.channels import Channels
+    from sentinel_kernel.supervisor.identities import Identities, IdentityLease
+    from sentinel_kernel.supervisor.ledger import Ledger
+    from sentinel_kernel.supervisor.preparation import Preparation, StartRequest
+    from sentinel_kernel.supervisor.sandbox import Sandbox
+
+_ERROR_OUTPUT_BYTES = 8192
+_SHOWN_CHARACTERS = 1500
+_RUNG = "full"
+
+
+class Phase(Enum):
+    """How far the current sandbox is."""
+
+    NONE = "none"
+    WARMING = "warming"
+    """Init is importing; nothing hostile has run."""
+    FORKING = "forking"
+    RUNNING = "running"
+    CLEARING = "clearing"
+    """The worker died; init is killing what it left behind."""
+
+
+@dataclass(slots=True)
+class Current:
+    """The sandbox in being and everything that goes when it goes."""
+
+    sandbox: Sandbox
+    preparation: Preparation
+    lease: IdentityLease
+    link: WorkerLink
+    handler: NotificationHandler
+    channels: Channels | None
+    worker_pid: int = -1
+    worker_pidfd: int = -1
+    error_output: bytearray = field(default_factory=bytearray)
+    watched: set[int] = field(default_factory=set)
+
+
+def make_sandbox(
+    request: StartRequest,
+    identities: Identities,
+    ledger: Ledger,
+    package_directory: str,
+    announce: Callable[[Channels], None],
+) -> Current:
+    """Prepare and boot the sandbox of ``request``; ``announce`` gives the host its channels before the boot.
+
+    Raises:
+        SentinelError: it can't be made; everything was undone.
+        OSError: as above, by an error that has no words of its own.
+
+    """
+    with contextlib.ExitStack() as undo, contextlib.ExitStack() as meanwhile:
+        lease = identities.lease()
+        undo.callback(lease.close)
+        directory = RunDirectory()
+        meanwhile.callback(directory.remove)
+        channels = directory.make_channels()
+        undo.callback(channels.close)
+        preparation = prepare(request, lease.identity, package_directory, directory.path)
+        announce(channels)
+        sandbox = start_sandbox(preparation.plan, preparation.filter_program, request.fault)
+        undo.pop_all()
+        handler = NotificationHandler(sandbox.listener, preparation.policy, ledger)
+        return Current(sandbox, preparation, lease, WorkerLink(sandbox.control), handler, channels)
+
+
+def ready_fields(current: Current, generation: int) -> dict[str, Any]:
+    """Return what the host is told of a sandbox whose worker is there."""
+    return {
+        "generation": generation,
+        "worker_pid": current.worker_pid,
+        "profile": current.preparation.profile.name,
+        "rung": _RUNG,
+        "boot_seconds": current.sandbox.boot_seconds,
+        "notices": list(current.preparation.plan.notices),
+    }
+
+
+def interrupt(current: Current) -> bool:
+    """Send SIGINT to the worker's process group: the worker and the children that it started; False if it is dead."""
+    if current.worker_pid <= 1:
+        return False
+    poll = select.poll()
+    poll.register(current.worker_pidfd, select.POLLIN)
+    if poll.poll(0):
+        return False  # its number may be another's by now
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(current.worker_pid, signal.SIGINT)
+    return True
+
+
+def release(current: Current) -> None:
+    """Close every descriptor of a sandbox that was ended, and give its identity back."""
+    if current.worker_pidfd >= 0:
+        os.close(current.worker_pidfd)
+    if current.channels is not None:
+        current.channels.close()
+    current.sandbox.close()
+    current.lease.close()
+
+
+def read_error_output(current: Current) -> bool:
+    """Keep the end of what init wrote to its standard error; False at the end of it."""
+    poll = select.poll()
+    poll.register(current.sandbox.error_output, select.POLLIN)
+    if not poll.poll(0):
+        return True
+    chunk = os.read(current.sandbox.error_output, 65536)
+    current.error_output += chunk
+    del current.error_output[:-_ERROR_OUTPUT_BYTES]
+    return bool(chunk)
+
+
+def start_failure(current: Current, status: int | None) -> BootError:
+    """Return the error for an interpreter that never became a worker (``status`` None: it is too slow)."""
+    output = bytes(current.error_output).decode("utf-8", "replace").strip()
+    tail = "".join(
+        character for character in output[-_SHOWN_CHARACTERS:] if character.isprintable() or character == "\n"
+    )
+    how = "did not answer in time" if status is None else f"ended with wait status {status}"
+    python = current.preparation.plan.argv[0]
+    remedy = f"Check that ipykernel can be imported there: {python} -m pip install ipykernel"
+    return BootError("start_worker", 0, f"The worker's interpreter {how}.\n{tail}".strip(), remedy)
+
+
+def cause_of(status: int) -> dict[str, Any]:
+    """Return a wait status (waitpid(2)) as the fields of a death's cause."""
+    if os.WIFSIGNALED(status):
+        return {"kind": "signal", "signal": os.WTERMSIG(status)}
+    return {"kind": "exit", "status": os.WEXITSTATUS(status)}
