@@ -87,6 +87,8 @@ def test_a_refusal_is_legible_inside_its_cell_in_both_themes(
     lab.open_notebook("refusal.ipynb")
     lab.run_cell(0)
     box = lab.output(0).locator(".jp-RenderedHTMLCommon").filter(has_text="socket").first
+    name = "refusal-" + theme.rpartition(" ")[2].lower()
+    lab.picture(picture(name))
     text = box.inner_text()
     for expected in ("socket", "strict", "HINT", "line 3"):
         assert expected in text, f"{expected!r} is not in {text!r}"
@@ -96,13 +98,12 @@ def test_a_refusal_is_legible_inside_its_cell_in_both_themes(
     inner, outer = box.bounding_box(), lab.cell(0).bounding_box()
     assert inner is not None
     assert outer is not None
+    shown = {**outer, "height": inner["y"] + inner["height"] + 6 - outer["y"]}
+    lab.page.screenshot(path=picture(f"{name}-cell"), clip=shown)
     assert outer["x"] <= inner["x"]
     assert inner["x"] + inner["width"] <= outer["x"] + outer["width"] + 0.5
     assert outer["y"] <= inner["y"]
     assert inner["y"] + inner["height"] <= outer["y"] + outer["height"] + 0.5
-    name = "refusal-" + theme.rpartition(" ")[2].lower()
-    lab.picture(picture(name))
-    lab.cell(0).screenshot(path=picture(f"{name}-cell"))
 
 
 def test_a_refusal_says_its_line_once(lab: LabPage) -> None:

@@ -7,9 +7,9 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from sentinel_kernel.policy.profile import list_profiles
 
 from sentinel_kernel import __version__, cli
+from sentinel_kernel.policy.profile import list_profiles
 
 if TYPE_CHECKING:
     from ordinary_user import Identity

@@ -21,7 +21,7 @@ import json, os
 from sentinel_kernel.policy.profile import list_profiles
 from sentinel_kernel.policy.shipped import shipped_directory
 places = {kind: shipped_directory(kind) for kind in ("profiles", "mappings")}
-print(json.dumps({"profiles": list_profiles([]), **{k: sorted(os.listdir(p)) for k, p in places.items()}}))
+print(json.dumps({"names": list_profiles([]), **{k: sorted(os.listdir(p)) for k, p in places.items()}}))
 """
 
 
@@ -70,7 +70,7 @@ def test_a_wheel_in_an_empty_folder_sees_the_same_data_as_the_tree(
     ordinary_user: Identity, tmp_path: Path
 ) -> None:
     editable = data_seen_by(sys.executable, tmp_path)
-    assert {"strict", "datascience", "web"} <= set(editable["profiles"])
+    assert {"strict", "datascience", "web"} <= set(editable["names"])
     assert json.loads(ordinary_user.run(ordinary_user.python, "-P", "-c", LIST_DATA).stdout) == editable
 
 

@@ -7,10 +7,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from sentinel_kernel.policy.profile import list_profiles
 
 from sentinel_kernel import cli
 from sentinel_kernel.boot.sequence import step_names
+from sentinel_kernel.policy.profile import list_profiles
 from sentinel_kernel.supervisor import protocol
 
 ROOT = Path(__file__).resolve().parents[2]
