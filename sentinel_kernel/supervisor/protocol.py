@@ -45,6 +45,10 @@ HOST_MAGICS = ("sentinel_help", "sentinel_profile", "sentinel_reset", "sentinel_
 """The magics that the host runs; the worker gets inert ones of the same names."""
 
 _INT_BYTES = array.array("i").itemsize
+_ROOM = socket.CMSG_SPACE(MAXIMUM_DESCRIPTORS * _INT_BYTES)
+# One for the whole process, which reads packets in one thread: a fresh buffer of this size is mapped and unmapped by
+# the Linux kernel for every packet.
+_BUFFER = bytearray(MAXIMUM_PACKET_BYTES + 1)
 
 
 def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
@@ -71,12 +75,12 @@ def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     non-blocking socket with nothing to read, and ProtocolError for a packet that is cut or is not one JSON
     object; its descriptors are closed then.
     """
-    room = socket.CMSG_SPACE(MAXIMUM_DESCRIPTORS * _INT_BYTES)
     try:
-        packet, ancillary, flags, _ = sock.recvmsg(MAXIMUM_PACKET_BYTES + 1, room, socket.MSG_CMSG_CLOEXEC)
+        length, ancillary, flags, _ = sock.recvmsg_into([_BUFFER], _ROOM, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
         # Linux reports a peer that closed with our packets unread once, ahead of what that peer still said.
-        packet, ancillary, flags, _ = sock.recvmsg(MAXIMUM_PACKET_BYTES + 1, room, socket.MSG_CMSG_CLOEXEC)
+        length, ancillary, flags, _ = sock.recvmsg_into([_BUFFER], _ROOM, socket.MSG_CMSG_CLOEXEC)
+    packet = bytes(memoryview(_BUFFER)[:length])
     fds = _descriptors(ancillary)
     if not packet and not fds:
         return None
