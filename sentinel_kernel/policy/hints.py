@@ -1,7 +1,5 @@
 """Completes a violation: its words in both languages, and remedies that were checked to work."""
 
-# ruff: noqa: RUF001 - Chinese punctuation is meant
-
 from __future__ import annotations
 
 from dataclasses import replace

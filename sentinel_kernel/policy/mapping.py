@@ -50,19 +50,27 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Mappings:
-    """All entries, by ``call`` or ``call:resource``; each list holds later files first."""
+class Layer:
+    """The entries of one file, by ``call`` or ``call:resource``."""
 
-    default: tuple[Entry, ...]
-    entries: Mapping[str, tuple[Entry, ...]]
+    default: Entry
+    entries: Mapping[str, Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Mappings:
+    """The files in use, the strongest first."""
+
+    layers: tuple[Layer, ...]
 
     def words(self, violation: Violation) -> Words:
-        """Return the words for ``violation``; a text that its entry lacks comes from the next one."""
-        chain = (
-            *self.entries.get(f"{violation.syscall}:{violation.resource}", ()),
-            *self.entries.get(violation.syscall, ()),
-            *self.default,
-        )
+        """Return the words for ``violation``; a text that its entry lacks comes from the next one.
+
+        Within a file the entry for this use of the call comes before the one for the call.
+        """
+        keys = (f"{violation.syscall}:{violation.resource}", violation.syscall)
+        chain = [layer.entries[key] for layer in self.layers for key in keys if key in layer.entries]
+        chain += [layer.default for layer in self.layers]
         first = chain[0]
         values_en, values_zh = _values(violation, chinese=False), _values(violation, chinese=True)
         hint_en = next((entry.hint_en for entry in chain if entry.hint_en is not None), "")
@@ -76,7 +84,7 @@ class Mappings:
 
     def has(self, syscall: str) -> bool:
         """Tell whether ``syscall`` has words of its own."""
-        return syscall in self.entries
+        return any(syscall in layer.entries for layer in self.layers)
 
 
 def load_mappings(directories: Iterable[str] = ()) -> Mappings:
@@ -86,9 +94,8 @@ def load_mappings(directories: Iterable[str] = ()) -> Mappings:
         MappingError: a file can't be read or used; the JSON path says where.
 
     """
-    default: tuple[Entry, ...] = ()
-    entries: dict[str, tuple[Entry, ...]] = {}
-    for directory in (shipped_directory("mappings"), *reversed(tuple(directories))):
+    layers: list[Layer] = []
+    for directory in (*directories, shipped_directory("mappings")):
         path = os.path.join(directory, FILE_NAME)
         try:
             with open(path, "rb") as file:
@@ -97,13 +104,10 @@ def load_mappings(directories: Iterable[str] = ()) -> Mappings:
             continue
         except OSError as error:
             raise MappingError(f"{path} can't be read: {error.strerror}.") from None
-        read = parse_mapping(text)
-        default = read.default + default
-        for key, entry in read.entries.items():
-            entries[key] = entry + entries.get(key, ())
-    if not default:
+        layers += parse_mapping(text).layers
+    if not layers:
         raise MappingError(f"The shipped {FILE_NAME} is missing.", "$", "Install Sentinel Kernel again.")
-    return Mappings(default, entries)
+    return Mappings(tuple(layers))
 
 
 def parse_mapping(text: bytes | str) -> Mappings:
@@ -117,7 +121,7 @@ def parse_mapping(text: bytes | str) -> Mappings:
     if reader.integer("$schema_version", 0, 1000, SCHEMA_VERSION) != SCHEMA_VERSION:
         raise MappingError(f"Only version {SCHEMA_VERSION} is known.", "$.$schema_version")
     default = _entry(Reader(reader.take("default"), "$.default", MappingError, free_prefixes=_NOTES))
-    entries: dict[str, tuple[Entry, ...]] = {}
+    entries: dict[str, Entry] = {}
     for item, place in reader.objects("groups"):
         group = Reader(item, place, MappingError, free_prefixes=_NOTES)
         keys = group.list_of_texts("syscalls", 100)
@@ -126,9 +130,9 @@ def parse_mapping(text: bytes | str) -> Mappings:
         for index, key in enumerate(keys):
             _check_key(key, f"{place}.syscalls[{index}]")
         entry = _entry(group)
-        entries.update(dict.fromkeys(keys, (entry,)))  # of two groups for one call the last holds
+        entries.update(dict.fromkeys(keys, entry))  # of two groups for one call the last holds
     reader.finish()
-    return Mappings((default,), entries)
+    return Mappings((Layer(default, entries),))
 
 
 def _check_key(key: str, place: str) -> None:

@@ -1,0 +1,148 @@
+"""Completing a violation: words, and only remedies that truly work and may be taken."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sentinel_kernel.abi.architecture import AUDIT_ARCH_I386, AUDIT_ARCH_X86_64, X86_64
+from sentinel_kernel.policy.compare import is_within, least_first, lets_through
+from sentinel_kernel.policy.compiled import compile_policy
+from sentinel_kernel.policy.hints import complete
+from sentinel_kernel.policy.profile import list_profiles, load_profile
+from sentinel_kernel.policy.profile_document import parse_profile
+from sentinel_kernel.policy.request import Request
+from sentinel_kernel.policy.verdict import judge
+from sentinel_kernel.policy.violation import Remedy, Violation, make_violation
+
+if TYPE_CHECKING:
+    from sentinel_kernel.policy.profile import Profile
+
+OUTSIDE = b"\x02\x00\x01\xbb\x5d\xb8\xd8\x22" + bytes(8)
+LOOPBACK = b"\x02\x00\x01\xbb\x7f\x00\x00\x01" + bytes(8)
+NAME_SERVER = b"\x02\x00\x00\x35\x7f\x00\x00\x01" + bytes(8)
+SHIPPED = [load_profile(name) for name in list_profiles()]
+
+
+def violation_of(
+    profile: str | Profile, name: str, *arguments: int, copied: Any = None, arch: int = AUDIT_ARCH_X86_64
+) -> Violation:
+    policy = compile_policy(load_profile(profile) if isinstance(profile, str) else profile, "x86_64")
+    padded = (*arguments, *(0,) * (6 - len(arguments)))
+    asked = Request(X86_64.syscalls[name], arch, padded, 1, 1, "python", True, copied or {})  # type: ignore[arg-type]
+    return make_violation(asked, judge(asked, policy), policy, "id", 0)
+
+
+def test_a_refused_socket_is_told_which_profile_allows_it_and_what_that_one_reaches() -> None:
+    done = complete(violation_of("strict", "socket", 2, 1))
+    assert done.remedies == (Remedy("magic", "%sentinel_profile datascience"),)
+    assert done.message is not None
+    assert done.hint is not None
+    assert "AF_INET" in done.message.en
+    assert "AF_INET" in done.message.zh
+    for text in (done.hint.en, done.hint.zh):
+        assert "%sentinel_profile datascience" in text
+    assert "nothing outside" in done.hint.en
+    assert "外部" in done.hint.zh
+
+
+@pytest.mark.parametrize("profile", ["datascience", "web", "sentinelbox/datascience"])
+@pytest.mark.parametrize("address", [OUTSIDE, NAME_SERVER])
+def test_no_profile_is_offered_for_what_lies_outside(profile: str, address: bytes) -> None:
+    done = complete(violation_of(profile, "connect", 3, 1, 16, copied={1: address}))
+    assert done.remedies == ()
+    assert done.hint is not None
+    assert "%sentinel_profile" not in done.hint.en + done.hint.zh
+
+
+def test_a_connection_inside_is_offered_a_profile_that_has_the_socket_for_it() -> None:
+    done = complete(violation_of("sentinelbox/datascience", "connect", 3, 1, 16, copied={1: LOOPBACK}))
+    assert done.remedies == (Remedy("magic", "%sentinel_profile datascience"),)
+
+
+@pytest.mark.parametrize(
+    "call", [("mount",), ("unshare", 0x10000000), ("clone", 0x10000011), ("socket", 40, 1, 0)]
+)
+def test_what_no_profile_allows_is_said(call: tuple[Any, ...]) -> None:
+    done = complete(violation_of("strict", *call), ceiling=None)
+    assert done.remedies == ()
+    assert done.hint is not None
+    assert "No profile" in done.hint.en
+    assert "都不允许" in done.hint.zh
+
+
+def test_a_profile_beyond_the_ceiling_is_not_offered() -> None:
+    refused = violation_of("strict", "process_vm_readv")
+    assert complete(refused, ceiling="datascience").remedies == ()
+    assert complete(refused, ceiling=None).remedies != ()
+    assert complete(violation_of("strict", "socket", 2, 1), ceiling="strict").remedies == ()
+    assert complete(violation_of("strict", "socket", 2, 1), ceiling="no-such").remedies == ()
+
+
+def test_the_profile_that_gives_least_is_offered() -> None:
+    rule = {"name": "socket", "action": "ALLOW", "arguments": [{"index": 0, "value": 2}]}
+    small = parse_profile("small", json.dumps({"extends": "strict", "syscall_rules": [rule]}))
+    done = complete(violation_of("strict", "socket", 2, 1), profiles=[*SHIPPED, small], ceiling=None)
+    assert done.remedies == (Remedy("magic", "%sentinel_profile small"),)
+
+
+def test_a_profile_is_not_offered_where_it_refuses_these_very_arguments() -> None:
+    rule = {"name": "socket", "action": "ALLOW", "arguments": [{"index": 0, "value": 10}]}
+    six = parse_profile("six", json.dumps({"extends": "strict", "syscall_rules": [rule]}))
+    done = complete(violation_of("strict", "socket", 2, 1), profiles=[six], ceiling=None)
+    assert done.remedies == ()
+
+
+def test_every_remedy_is_true() -> None:
+    """Whatever is refused: what the remedy names lets that call through."""
+    for source in SHIPPED:
+        policy = compile_policy(source, "x86_64")
+        for rules in policy.rules.values():
+            for rule in rules:
+                arguments = [0] * 6
+                for test in rule.tests:
+                    arguments[test.index] = test.value
+                asked = Request(rule.number, AUDIT_ARCH_X86_64, tuple(arguments), 1, 1, "", True)  # type: ignore[arg-type]
+                verdict = judge(asked, policy)
+                if not verdict.report:
+                    continue
+                done = complete(make_violation(asked, verdict, policy, "id", 0))
+                for remedy in done.remedies:
+                    named = remedy.text.removeprefix("%sentinel_profile ")
+                    other = compile_policy(load_profile(named), "x86_64")
+                    assert lets_through(other, rule.number, arguments), (source.name, rule.syscall, named)
+
+
+def test_foreign_code_gets_words_and_no_remedy() -> None:
+    done = complete(violation_of("strict", "getpid", arch=AUDIT_ARCH_I386))
+    assert done.remedies == ()
+    assert done.message is not None
+    assert "32-bit" in (done.hint.en if done.hint else "")
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "within"),
+    [
+        ("strict", "datascience", True), ("datascience", "strict", False), ("datascience", "web", True),
+        ("web", "datascience", False), ("sentinelbox/strict", "datascience", False), ("strict", "strict", True),
+    ],
+)  # fmt: skip
+def test_ceilings_compare_what_profiles_give(inner: str, outer: str, *, within: bool) -> None:
+    assert is_within(load_profile(inner), load_profile(outer), "x86_64") is within
+
+
+def test_folders_count_for_the_ceiling() -> None:
+    strict = load_profile("strict")
+    more = parse_profile("more", '{"extends": "strict", "filesystem": {"mounts": [{"path": "/data"}]}}')
+    hides = parse_profile("hides", '{"extends": "strict", "filesystem": {"hidden": ["secret"]}}')
+    assert not is_within(more, strict, "x86_64")
+    assert is_within(strict, more, "x86_64")
+    assert is_within(hides, strict, "x86_64")
+    assert not is_within(strict, hides, "x86_64")
+
+
+def test_profiles_are_ordered_by_what_they_give() -> None:
+    names = [profile.name for profile in least_first(SHIPPED, "x86_64")]
+    assert names[:3] == ["strict", "datascience", "web"]
