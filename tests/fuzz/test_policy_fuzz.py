@@ -41,11 +41,21 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
     max_leaves=12,
 )
-PROFILE_KEYS = (
-    "name description default_action syscall_rules resources network filesystem outputs preflight "
-    "minimum_isolation preload extends"
-).split()
-RULE_KEYS = "name names action errno arguments comment".split()
+PROFILE_KEYS = [
+    "name",
+    "description",
+    "default_action",
+    "syscall_rules",
+    "resources",
+    "network",
+    "filesystem",
+    "outputs",
+    "preflight",
+    "minimum_isolation",
+    "preload",
+    "extends",
+]
+RULE_KEYS = ["name", "names", "action", "errno", "arguments", "comment"]
 
 
 def nearly(keys: list[str], inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:

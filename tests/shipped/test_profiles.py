@@ -22,11 +22,16 @@ OWN = ("strict", "datascience", "web")
 SENTINELBOX = ("sentinelbox/strict", "sentinelbox/datascience", "sentinelbox/web")
 MOST_INSTRUCTIONS = 4096
 
-KILLED_EVERYWHERE = set(
-    "mount umount2 pivot_root setns unshare reboot init_module finit_module delete_module kexec_load bpf".split()
+
+def calls(names: str) -> set[str]:
+    return set(names.split())
+
+
+KILLED_EVERYWHERE = calls(
+    "mount umount2 pivot_root setns unshare reboot init_module finit_module delete_module kexec_load bpf"
 )
-KILLED_IN_STRICT = KILLED_EVERYWHERE | set(
-    "ptrace create_module swapon swapoff iopl ioperm perf_event_open userfaultfd".split()
+KILLED_IN_STRICT = KILLED_EVERYWHERE | calls(
+    "ptrace create_module swapon swapoff iopl ioperm perf_event_open userfaultfd"
 )
 
 
@@ -150,7 +155,7 @@ def test_fixed_rules_name_real_calls() -> None:
 def test_what_an_idle_worker_and_the_scientific_stack_call_needs_no_supervisor(name: str) -> None:
     """The calls of traced runs: ipykernel's start and idle, numpy, pandas, matplotlib, torch, git, gcc ..."""
     policy = compile_policy(load_profile(name), "x86_64")
-    traced = (
+    traced = calls(
         "access arch_prctl brk chdir chmod clock_nanosleep close close_range copy_file_range creat dup dup2 "
         "epoll_create1 epoll_ctl epoll_wait eventfd2 execve exit exit_group faccessat2 fadvise64 fallocate fchdir "
         "fchmod fchmodat fchown fcntl fdatasync flock fstat fstatfs fsync ftruncate futex get_mempolicy getcwd "
@@ -163,7 +168,7 @@ def test_what_an_idle_worker_and_the_scientific_stack_call_needs_no_supervisor(n
         "set_mempolicy set_robust_list set_tid_address setitimer setpgid setpriority setsid setsockopt "
         "sigaltstack stat statfs statx symlink symlinkat sysinfo tgkill timer_create timer_settime umask uname "
         "unlink unlinkat utimensat vfork wait4 waitid write accept4 cachestat"
-    ).split()
+    )
     arch = policy.architecture.audit_arch
     for call in traced:
         decision = policy.decide(arch, policy.architecture.syscalls[call], (0,) * 6)

@@ -45,7 +45,10 @@ def write(folder: Path, name: str, **keys: Any) -> None:
         ({"syscall_rules": [{"names": ["bind", "printf"], "action": "KILL"}]}, "$.syscall_rules[0].names[1]"),
         ({"syscall_rules": [{"names": [], "action": "KILL"}]}, "$.syscall_rules[0]"),
         ({"syscall_rules": [{**RULE, "args": []}]}, "$.syscall_rules[0].args"),
-        ({"syscall_rules": [{**RULE, "arguments": [{"index": 6, "value": 1}]}]}, "$.syscall_rules[0].arguments[0].index"),
+        (
+            {"syscall_rules": [{**RULE, "arguments": [{"index": 6, "value": 1}]}]},
+            "$.syscall_rules[0].arguments[0].index",
+        ),
         ({"syscall_rules": [{**RULE, "arguments": [{"index": 0}]}]}, "$.syscall_rules[0].arguments[0]"),
         (
             {"syscall_rules": [{**RULE, "arguments": [{"index": 0, "mask": 1, "value": 2}]}]},
