@@ -85,7 +85,7 @@ def make_sandbox(
         announce(channels)
         sandbox = start_sandbox(preparation.plan, preparation.filter_program, request.fault)
         undo.pop_all()
-        handler = NotificationHandler(sandbox.listener, preparation.policy, ledger)
+        handler = NotificationHandler(sandbox.listener, preparation.policy, ledger, sandbox.pid)
         return Current(sandbox, preparation, lease, WorkerLink(sandbox.control), handler, channels)
 
 

@@ -28,34 +28,57 @@ class Ledger:
         self._entries: dict[Key, Violation] = {}
         self._dirty: set[Key] = set()
         self._next_update = 0.0
+        # A count is a number beside its violation: a repeat is then an addition, not a new object.
+        self._repeats: dict[Key, tuple[int, int]] = {}
+        self._registers: dict[Key, Key] = {}
         self.total = 0
 
-    def record(self, violation: Violation) -> Violation:
-        """Add one refusal and return it as it stands now, with its id and count."""
+    def repeat(self, registers: Key) -> bool:
+        """Count once more the refusal that was recorded with the same ``registers``; False where there is none.
+
+        ``registers`` is all that a verdict and its words came from: not for calls whose memory was looked at.
+        """
+        key = self._registers.get(registers)
+        if key is None:
+            return False
+        self.total += 1
+        self._again(key, int(time.time() * 1000))
+        return True
+
+    def record(self, violation: Violation, registers: Key | None = None) -> Violation:
+        """Add one refusal and return it as it stands now, with its id; :meth:`repeat` finds it by ``registers``."""
         self.total += 1
         key = _key(violation, with_arguments=True)
         if key not in self._entries and len(self._entries) >= _DISTINCT_PER_CELL:
             key = _key(violation, with_arguments=False)
-        known = self._entries.get(key)
-        if known is None:
-            entry = replace(violation, id=secrets.token_hex(8))
-            self._entries[key] = entry
-            if not self._send(entry):
-                self._dirty.add(key)
-            return entry
-        entry = replace(known, count=known.count + violation.count, last_time_ms=violation.last_time_ms)
+        if registers is not None and len(self._registers) < _DISTINCT_PER_CELL:
+            self._registers[registers] = key
+        if key in self._entries:
+            self._again(key, violation.last_time_ms)
+            return self._now(key)
+        entry = replace(violation, id=secrets.token_hex(8))
         self._entries[key] = entry
+        if not self._send(entry):
+            self._dirty.add(key)
+        return entry
+
+    def _again(self, key: Key, time_ms: int) -> None:
+        self._repeats[key] = (self._repeats.get(key, (0, 0))[0] + 1, time_ms)
         self._dirty.add(key)
         now = time.monotonic()
         if now >= self._next_update:
             self._next_update = now + _UPDATE_SECONDS
             self.flush()
-        return entry
+
+    def _now(self, key: Key) -> Violation:
+        entry = self._entries[key]
+        repeats, time_ms = self._repeats.get(key, (0, entry.last_time_ms))
+        return replace(entry, count=entry.count + repeats, last_time_ms=time_ms)
 
     def flush(self) -> bool:
         """Tell the host every count that changed; True when nothing is left to tell."""
         for key in list(self._dirty):
-            if not self._send(self._entries[key]):
+            if not self._send(self._now(key)):
                 return False
             self._dirty.discard(key)
         return True
@@ -68,6 +91,8 @@ class Ledger:
         """Start a new cell: what it repeats is told anew."""
         self.flush()
         self._entries.clear()
+        self._repeats.clear()
+        self._registers.clear()
         self._dirty.clear()
         self._next_update = 0.0
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import select
 import time
 from enum import Enum
 
 from sentinel_kernel.linux.memory import read_memory
 from sentinel_kernel.policy.request import Request, pointer_copies
-from sentinel_kernel.policy.verdict import judge
+from sentinel_kernel.policy.verdict import CONTINUE, KILL, REFUSE, judge
 from sentinel_kernel.policy.violation import make_violation
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _COMMAND_BYTES = 200
 _A_TURN = 64
+_REMEMBERED = 256
 
 
 class Outcome(Enum):
@@ -34,8 +36,10 @@ class Outcome(Enum):
 class NotificationHandler:
     """Answers the notifications of one sandbox by one policy."""
 
-    def __init__(self, listener: Listener, policy: CompiledPolicy, ledger: Ledger) -> None:
-        """Serve ``listener``; ``worker_pid`` is set once the worker is known."""
+    def __init__(self, listener: Listener, policy: CompiledPolicy, ledger: Ledger, first_pid: int) -> None:
+        """Serve ``listener``; ``worker_pid`` is set once the worker is known, ``first_pid`` is pid 1 inside."""
+        self._first_pid = first_pid
+        self._refusals: dict[tuple[object, ...], int] = {}
         self._listener = listener
         self._poll = select.poll()
         self._poll.register(listener.descriptor, select.POLLIN)
@@ -68,15 +72,28 @@ class NotificationHandler:
             return Outcome.ANSWERED
 
     def _serve(self, notification: Notification) -> Outcome:
+        copies = pointer_copies(notification.number, notification.architecture)
+        pid = self._process_of(notification.thread)
+        registers = None
+        if not copies:
+            registers = (notification.number, notification.architecture, notification.arguments, pid)
+            refusal = self._refusals.get(registers)
+            if (
+                refusal is not None
+                and self._listener.is_valid(notification.id)
+                and self._ledger.repeat(registers)
+            ):
+                self._listener.refuse(notification.id, refusal)
+                return Outcome.ANSWERED
         copied = {
             copy.argument: read_memory(
                 notification.thread,
                 notification.arguments[copy.argument],
                 _copy_length(notification, copy.length_argument, copy.maximum_bytes),
             )
-            for copy in pointer_copies(notification.number, notification.architecture)
+            for copy in copies
         }
-        pid, command = _process_of(notification.thread)
+        command = self._command_of(pid)
         # Everything above was read by a number that another thread may have got meanwhile: only now it is known.
         if not self._listener.is_valid(notification.id):
             return Outcome.ANSWERED
@@ -90,40 +107,50 @@ class NotificationHandler:
             is_worker=pid == self.worker_pid,
             copied=copied,
         )
+        return self._answer(notification, request, registers)
+
+    def _answer(
+        self, notification: Notification, request: Request, registers: tuple[object, ...] | None
+    ) -> Outcome:
         verdict = judge(request, self._policy)
         violation = None
         if verdict.report:
-            violation = self._ledger.record(
-                make_violation(request, verdict, self._policy, "", int(time.time() * 1000))
-            )
-        if verdict.kind == "kill":
+            made = make_violation(request, verdict, self._policy, "", int(time.time() * 1000))
+            violation = self._ledger.record(made, registers if verdict.kind == REFUSE else None)
+        if verdict.kind == KILL:
             self.killed_by = violation
             return Outcome.KILL
-        if verdict.kind == "continue":
+        if verdict.kind == CONTINUE:
             self._listener.proceed(notification.id)
-        else:
-            self._listener.refuse(notification.id, verdict.errno)
+            return Outcome.ANSWERED
+        if registers is not None and verdict.report and len(self._refusals) < _REMEMBERED:
+            self._refusals[registers] = verdict.errno
+        self._listener.refuse(notification.id, verdict.errno)
         return Outcome.ANSWERED
+
+    def _process_of(self, thread: int) -> int:
+        """Return the process of a thread; the thread's own number where /proc no longer has it."""
+        for pid in (self.worker_pid, self._first_pid):
+            if pid > 0 and os.path.exists(f"/proc/{pid}/task/{thread}"):
+                return pid
+        try:
+            with open(f"/proc/{thread}/status", "rb") as file:
+                for line in file:
+                    if line.startswith(b"Tgid:"):
+                        return int(line[5:])
+        except (OSError, ValueError):
+            pass  # it died meanwhile; its answer will not be wanted either
+        return thread
+
+    def _command_of(self, pid: int) -> str:
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                return file.read(_COMMAND_BYTES).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
 
 
 def _copy_length(notification: Notification, length_argument: int | None, maximum: int) -> int:
     if length_argument is None:
         return maximum
     return min(notification.arguments[length_argument] & 0xFFFFFFFF, maximum)
-
-
-def _process_of(thread: int) -> tuple[int, str]:
-    """Return process id and command of a thread, or (thread, '') where /proc no longer has it."""
-    try:
-        with open(f"/proc/{thread}/status", "rb") as file:
-            for line in file:
-                if line.startswith(b"Tgid:"):
-                    pid = int(line[5:])
-                    break
-            else:
-                return thread, ""
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            command = file.read(_COMMAND_BYTES).replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    except (OSError, ValueError):
-        return thread, ""
-    return pid, command

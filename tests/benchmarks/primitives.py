@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.plan import BootPlan
 
 _ROUNDS = 2000
+_KINDS = 60  # below the number that a ledger tells apart in one cell
 
 
 def _preparation(folder: Path, payload: tuple[str, ...]):  # noqa: ANN202 - one private tuple
@@ -148,32 +149,34 @@ def bare_notification() -> float:
     return result
 
 
-def recorded_refusal(folder: Path) -> float:
-    """Return the median seconds of a refused socket(2) in a real sandbox: copied, judged, counted, told."""
+def recorded_refusal(folder: Path) -> tuple[float, float]:
+    """Return the median seconds of refused socket(2) calls in a real sandbox: each of a new kind, and repeats."""
     from ordinary_user import own_identity
     from supervised import Supervised
 
     victim = folder / "refused.py"
     victim.write_text(
         "import json, socket, statistics, time\n"
-        "taken = []\n"
-        f"for _ in range({_ROUNDS}):\n"
+        "def refused(protocol):\n"
         "    started = time.perf_counter()\n"
-        "    try: socket.socket(socket.AF_INET)\n"
+        "    try: socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)\n"
         "    except OSError: pass\n"
-        "    taken.append(time.perf_counter() - started)\n"
-        f"json.dump(statistics.median(taken), open({str(folder / 'median.json')!r}, 'w'))\n"
+        "    return time.perf_counter() - started\n"
+        f"kinds = [refused(protocol) for protocol in range({_KINDS})]\n"
+        f"repeats = [refused(0) for _ in range({_ROUNDS})]\n"
+        "medians = [statistics.median(kinds), statistics.median(repeats)]\n"
+        f"json.dump(medians, open({str(folder / 'medians.json')!r}, 'w'))\n"
     )
     state = folder / "state"
     with Supervised(own_identity(folder / "home"), state) as supervised:
         cause = supervised.run(folder, [supervised.python, str(victim)])
         if cause["status"] != 0:
             raise AssertionError(supervised.events)
-        if sum(violation["count"] for violation in supervised.violations()) != _ROUNDS:
+        if sum(violation["count"] for violation in supervised.violations()) != _ROUNDS + _KINDS:
             raise AssertionError("not every refusal was recorded")
-        median: float = supervised.saved_json("median.json")
+        kinds, repeats = supervised.saved_json("medians.json")
     shutil.rmtree(state)
-    return median
+    return kinds, repeats
 
 
 def bare_overlay(folder: Path) -> list[tuple[str, float, float]]:
