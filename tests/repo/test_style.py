@@ -81,8 +81,6 @@ def test_no_path_of_one_machine_is_in_the_tree() -> None:
     found = [
         name.decode()
         for name in files
-        if name
-        and (path := ROOT / name.decode()).is_file()
-        and place in path.read_bytes()
+        if name and (path := ROOT / name.decode()).is_file() and place in path.read_bytes()
     ]
     assert not found
