@@ -1,7 +1,5 @@
 """What `%sentinel_*` lines at a cell's start do; all are checked before any of them acts."""
 
-# ruff: noqa: RUF001 - Chinese punctuation and the multiplication sign are meant
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -86,7 +84,7 @@ class Magics:
         return {"sentinel_status": "status", "sentinel_profile": "profiles"}.get(line.name, "help")
 
     def _load(self, name: str, line_number: int) -> None:
-        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.policy.profile import load_profile
 
         try:
             load_profile(name, self._directories)
@@ -101,7 +99,7 @@ class Magics:
             ) from error
 
     def _names(self) -> list[str]:
-        from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.policy.profile import list_profiles
 
         return list_profiles(self._directories)
 
@@ -125,7 +123,7 @@ class Magics:
         return rendering.table_bundle(title, rows)
 
     def _profiles_page(self) -> Json:
-        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.policy.profile import load_profile
 
         rows = []
         for name in self._names():

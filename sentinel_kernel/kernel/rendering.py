@@ -4,8 +4,6 @@ Every string that is not ours may come from the sandbox: it is cut and escaped. 
 variables, with fallbacks for other clients; words are told apart by weight and place, never by colour alone.
 """
 
-# ruff: noqa: RUF001 - Chinese punctuation and the multiplication sign are meant
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

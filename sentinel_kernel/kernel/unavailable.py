@@ -1,7 +1,5 @@
 """The host's own answers where there is no sandbox: every request gets one, so that no client hangs."""
 
-# ruff: noqa: RUF001 - Chinese punctuation and the multiplication sign are meant
-
 from __future__ import annotations
 
 import sys

@@ -1,7 +1,5 @@
 """Completes a violation with its words: what was refused, why, and what truly helps, in both languages."""
 
-# ruff: noqa: RUF001 - Chinese punctuation and the multiplication sign are meant
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -29,8 +27,8 @@ class ViolationWords:
             return {**violation, **_plain(violation)}
 
     def _complete(self, violation: Json) -> Json:
-        from sentinel_kernel.policy.hints import complete  # noqa: PLC0415 - not on the start path
-        from sentinel_kernel.policy.violation import Violation  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.policy.hints import complete
+        from sentinel_kernel.policy.violation import Violation
 
         return complete(Violation.from_json(violation)).to_json()
 

@@ -1,7 +1,5 @@
 """What the host itself says, in English and Chinese: deaths, refused magics, outputs that were held back."""
 
-# ruff: noqa: RUF001 - Chinese punctuation and the multiplication sign are meant
-
 from __future__ import annotations
 
 import signal
