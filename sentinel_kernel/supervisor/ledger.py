@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from dataclasses import replace
 
@@ -46,7 +45,7 @@ class Ledger:
         return True
 
     def record(self, violation: Violation, registers: Key | None = None) -> Violation:
-        """Add one refusal and return it as it stands now, with its id; :meth:`repeat` finds it by ``registers``."""
+        """Add one refusal and return it as it stands now; :meth:`repeat` finds it by ``registers``."""
         self.total += 1
         key = _key(violation, with_arguments=True)
         if key not in self._entries and len(self._entries) >= _DISTINCT_PER_CELL:
@@ -56,11 +55,10 @@ class Ledger:
         if key in self._entries:
             self._again(key, violation.last_time_ms)
             return self._now(key)
-        entry = replace(violation, id=secrets.token_hex(8))
-        self._entries[key] = entry
-        if not self._send(entry):
+        self._entries[key] = violation
+        if not self._send(violation):
             self._dirty.add(key)
-        return entry
+        return violation
 
     def _again(self, key: Key, time_ms: int) -> None:
         self._repeats[key] = (self._repeats.get(key, (0, 0))[0] + 1, time_ms)

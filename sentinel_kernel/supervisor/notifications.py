@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import select
 import time
 from enum import Enum
@@ -115,7 +116,9 @@ class NotificationHandler:
         verdict = judge(request, self._policy)
         violation = None
         if verdict.report:
-            made = make_violation(request, verdict, self._policy, "", int(time.time() * 1000))
+            made = make_violation(
+                request, verdict, self._policy, secrets.token_hex(8), int(time.time() * 1000)
+            )
             violation = self._ledger.record(made, registers if verdict.kind == REFUSE else None)
         if verdict.kind == KILL:
             self.killed_by = violation
@@ -144,10 +147,15 @@ class NotificationHandler:
 
     def _command_of(self, pid: int) -> str:
         try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                return file.read(_COMMAND_BYTES).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+            file = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return ""
+        try:
+            return os.read(file, _COMMAND_BYTES).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+        finally:
+            os.close(file)
 
 
 def _copy_length(notification: Notification, length_argument: int | None, maximum: int) -> int:
