@@ -78,17 +78,27 @@ def open_loopback(context: BootContext) -> None:  # noqa: ARG001
     network.bring_loopback_up()
 
 
-def start_session(context: BootContext) -> None:
-    """Leave the supervisor's session, keyring, umask, niceness of signals and processors."""
+def start_session(context: BootContext) -> None:  # noqa: ARG001
+    """Leave the supervisor's session and keyring, its umask, blocked and ignored signals."""
     os.setsid()
     os.umask(0o022)
     namespaces.join_new_session_keyring()
-    for number in signal.valid_signals():
-        if signal.getsignal(number) is not signal.SIG_DFL:  # what Python or our parent set; one call each
-            signal.signal(number, signal.SIG_DFL)
+    # Caught signals are at their default after exec anyway; ignored ones would stay ignored (execve(2)).
+    for number in _ignored_signals():
+        signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    if context.plan.cpus:
-        os.sched_setaffinity(0, context.plan.cpus)
+
+
+def _ignored_signals() -> list[int]:
+    """Return the signals that this process ignores (SigIgn of proc_pid_status(5))."""
+    status = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        text = os.read(status, 8192)
+    finally:
+        os.close(status)
+    mask = int(text.partition(b"SigIgn:")[2].split(None, 1)[0], 16)
+    reserved = {signal.SIGKILL, signal.SIGSTOP, 32, 33}  # the last two are the C library's own
+    return [number for number in range(1, 65) if mask >> (number - 1) & 1 and number not in reserved]
 
 
 def apply_limits(context: BootContext) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.boot.context import BootContext
     from sentinel_kernel.policy.plan import MountEntry
 
-_SKELETON_BYTES = 8 * 1024 * 1024
+_SKELETON_BYTES = 32 * 1024 * 1024
 _SAFE = MountFlags.NOSUID | MountFlags.NODEV
 _SEALED = MountAttributes.RDONLY | MountAttributes.NOSUID | MountAttributes.NODEV
 
@@ -54,10 +54,10 @@ def make_skeleton(context: BootContext) -> None:
     root = _staged(context)[0]
     for directory in context.plan.directories:
         _make_directory(root + directory)
-    for path, text in context.plan.files:
+    for path, content in context.plan.files:
         _make_directory(os.path.dirname(root + path))
         file = os.open(root + path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        os.write(file, text.encode())
+        os.write(file, content)
         os.close(file)
     for path, target in context.plan.links:
         _make_directory(os.path.dirname(root + path))

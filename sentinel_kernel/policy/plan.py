@@ -84,6 +84,8 @@ class HostFacts:
 
     kinds: Mapping[str, str]
     """Path -> 'directory', 'file', or 'link:TARGET' for the paths that exist among ``probed_paths``."""
+    contents: Mapping[str, bytes]
+    """Path -> content of the small files of /etc that everybody may read."""
     mount_points: tuple[str, ...]
     home: str
     python: PythonPaths
@@ -120,7 +122,8 @@ class BootPlan:
     home: str
     directories: tuple[str, ...]
     links: tuple[tuple[str, str], ...]
-    files: tuple[tuple[str, str], ...]
+    files: tuple[tuple[str, bytes], ...]
+    """(path, content) of files that are written into the root: generated ones, and copies of small files of /etc."""
     mounts: tuple[MountEntry, ...]
     sizes: Sizes
     writable: tuple[str, ...]

@@ -194,7 +194,8 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
         home=home,
         directories=(*_EMPTY_DIRECTORIES, "/dev", "/proc", "/tmp"),
         links=tuple(links),
-        files=_generated_files(facts.identity, name, home),
+        # A copy is three cheap calls where a mount is two dear ones, and half of all the mounts would be for these.
+        files=(*sorted(facts.contents.items()), *_generated_files(facts.identity, name, home)),
         mounts=tuple(mounts),
         sizes=sizes,
         writable=tuple(writable),
@@ -214,7 +215,7 @@ def _system_entries(facts: HostFacts) -> tuple[list[MountEntry], list[tuple[str,
         kind = facts.kinds.get(path, "")
         if kind.startswith("link:"):
             links.append((path, kind[5:]))
-        elif kind:
+        elif kind and path not in facts.contents:
             mounts.append(MountEntry(MountKind.BIND, path, path, is_directory=kind == "directory"))
     return mounts, links
 
@@ -267,25 +268,23 @@ def _safe_name(identity: Identity) -> str:
     )
 
 
-def _generated_files(inside: Identity, name: str, home: str) -> tuple[tuple[str, str], ...]:
-    """Return (path, text) of the small files that are written instead of shown."""
+def _generated_files(inside: Identity, name: str, home: str) -> tuple[tuple[str, bytes], ...]:
+    """Return (path, content) of the small files that are written instead of shown."""
     users = (
         "root:x:0:0:root:/root:/usr/sbin/nologin\n"
         f"{name}:x:{inside.inside_uid}:{inside.inside_gid}::{home}:/bin/sh\n"
         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
     )
     services = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"
+    library = f"{LIBRARY_DIRECTORY}/sentinel_kernel/__init__.py"
     return (
-        ("/etc/passwd", users),
-        ("/etc/group", f"root:x:0:\n{name}:x:{inside.inside_gid}:\nnogroup:x:65534:\n"),
-        ("/etc/hosts", "127.0.0.1 localhost sentinel\n::1 localhost ip6-localhost\n"),
-        ("/etc/hostname", "sentinel\n"),
-        ("/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"),
-        ("/etc/nsswitch.conf", services),
-        (
-            f"{LIBRARY_DIRECTORY}/sentinel_kernel/__init__.py",
-            '"""What the sandbox may see of Sentinel Kernel."""\n',
-        ),
+        ("/etc/passwd", users.encode()),
+        ("/etc/group", f"root:x:0:\n{name}:x:{inside.inside_gid}:\nnogroup:x:65534:\n".encode()),
+        ("/etc/hosts", b"127.0.0.1 localhost sentinel\n::1 localhost ip6-localhost\n"),
+        ("/etc/hostname", b"sentinel\n"),
+        ("/etc/resolv.conf", b"nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"),
+        ("/etc/nsswitch.conf", services.encode()),
+        (library, b'"""What the sandbox may see of Sentinel Kernel."""\n'),
     )
 
 

@@ -14,6 +14,7 @@ from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.notifications import NotificationHandler
 from sentinel_kernel.supervisor.preparation import prepare
 from sentinel_kernel.supervisor.sandbox import start_sandbox
+from sentinel_kernel.supervisor.trees import prepare_trees
 from sentinel_kernel.supervisor.worker_link import WorkerLink
 
 TYPE_CHECKING = False
@@ -83,7 +84,8 @@ def make_sandbox(
         undo.callback(channels.close)
         preparation = prepare(request, lease.identity, package_directory, directory.path)
         announce(channels)
-        sandbox = start_sandbox(preparation.plan, preparation.filter_program, request.fault)
+        trees = prepare_trees(preparation.plan)
+        sandbox = start_sandbox(preparation.plan, preparation.filter_program, trees, request.fault)
         undo.pop_all()
         handler = NotificationHandler(sandbox.listener, preparation.policy, ledger, sandbox.pid)
         return Current(sandbox, preparation, lease, WorkerLink(sandbox.control), handler, channels)

@@ -9,7 +9,7 @@ import subprocess
 
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.policy.plan import HostFacts, PythonPaths
-from sentinel_kernel.policy.planning import probed_paths
+from sentinel_kernel.policy.planning import ETC_ENTRIES, probed_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.plan import Identity
 
 _PROBE_SECONDS = 20
+_COPIED_BYTES = 256 * 1024
 _PROBE = (
     "import json, site, sys;"
     "print(json.dumps({'executable': sys.executable, 'prefix': sys.prefix, 'base_prefix': sys.base_prefix,"
@@ -32,8 +33,14 @@ def gather_facts(
     """Look at the paths that planning asks for, and at the mounts of this process."""
     home = os.path.realpath(os.environ.get("HOME") or "/")
     kinds = {path: kind for path in probed_paths(workspace, home, hidden) if (kind := _kind(path))}
+    contents = {
+        path: content
+        for path in (f"/etc/{entry}" for entry in ETC_ENTRIES)
+        if kinds.get(path) == "file" and (content := _small_content(path)) is not None
+    }
     return HostFacts(
         kinds=kinds,
+        contents=contents,
         mount_points=_mount_points(),
         home=home,
         python=python,
@@ -103,6 +110,24 @@ def _kind(path: str) -> str:
     if stat.S_ISLNK(mode):
         return f"link:{os.readlink(path)}"
     return "directory" if stat.S_ISDIR(mode) else "file"
+
+
+def _small_content(path: str) -> bytes | None:
+    """Return a file's content if it is small and anybody may read it; None where it must be mounted instead."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or not status.st_mode & 0o004 or status.st_size > _COPIED_BYTES:
+            return None
+        content = os.read(file, _COPIED_BYTES + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    return content if len(content) <= _COPIED_BYTES else None
 
 
 def _mount_points() -> tuple[str, ...]:

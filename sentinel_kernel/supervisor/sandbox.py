@@ -17,10 +17,11 @@ from sentinel_kernel.boot.sequence import boot
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.linux import mounts, namespaces
 from sentinel_kernel.linux.seccomp import Listener
-from sentinel_kernel.supervisor.trees import prepare_trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sentinel_kernel.policy.plan import BootPlan
 
 _BOOT_SECONDS = 20.0
@@ -97,8 +98,12 @@ class Sandbox:
         return _boot_error(packet) if packet else None
 
 
-def start_sandbox(plan: BootPlan, filter_program: bytes, fault: tuple[str, int] | None = None) -> Sandbox:
+def start_sandbox(
+    plan: BootPlan, filter_program: bytes, trees: Mapping[str, int], fault: tuple[str, int] | None = None
+) -> Sandbox:
     """Make the sandbox of ``plan``: on return the filter is loaded and the payload is being executed.
+
+    ``trees`` are the detached mounts of :func:`~sentinel_kernel.supervisor.trees.prepare_trees`; they are used up.
 
     Precondition: this process has one thread, and descriptors 0, 1 and 2 are open.
 
@@ -113,7 +118,6 @@ def start_sandbox(plan: BootPlan, filter_program: bytes, fault: tuple[str, int] 
         liveness, own_liveness = _pipe(child_ends, own_ends)
         error_output, child_error = _pipe(own_ends, child_ends)
         go_child, go = _pipe(child_ends, own_ends)
-        trees = prepare_trees(plan)
         for tree in trees.values():
             child_ends.callback(os.close, tree)
         try:
@@ -171,6 +175,9 @@ def start_sandbox(plan: BootPlan, filter_program: bytes, fault: tuple[str, int] 
             workspace_context=descriptors[2] if len(descriptors) > 1 else -1,
             boot_seconds=time.monotonic() - started,
         )
+        if plan.cpus:
+            # While it sleeps: a running process would have to be moved at once, which takes milliseconds.
+            os.sched_setaffinity(pid, plan.cpus)
         report.send(b"go")
         os.close(own_liveness)
         return sandbox

