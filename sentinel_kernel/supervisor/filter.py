@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import tempfile
 
 from sentinel_kernel import __version__
 from sentinel_kernel.abi.seccomp import BPF_INSTRUCTION_SIZE, BPF_MAXIMUM_INSTRUCTIONS
 from sentinel_kernel.errors import UnsupportedHost
 from sentinel_kernel.policy.action import ActionKind
-from sentinel_kernel.policy.bpf import ProgramFault, first_mismatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ def _build(policy: CompiledPolicy) -> bytes:
                 rule.number,
                 *(seccomp.Arg(test.index, seccomp.MASKED_EQ, test.mask, test.value) for test in rule.tests),
             )
-        with tempfile.TemporaryFile() as file:
+        with open(os.memfd_create("sentinel-filter", os.MFD_CLOEXEC), "r+b") as file:
             built.export_bpf(file)
             file.seek(0)
             return file.read(_PROGRAM_MAXIMUM_BYTES + 1)
@@ -102,6 +100,9 @@ def _import_pyseccomp() -> Any:  # noqa: ANN401 - pyseccomp has no types
 
 
 def _prove(program: bytes, policy: CompiledPolicy) -> None:
+    # Only on a cache miss, as pyseccomp.
+    from sentinel_kernel.policy.bpf import ProgramFault, first_mismatch  # noqa: PLC0415
+
     try:
         wrong = first_mismatch(program, policy)
     except ProgramFault as fault:
