@@ -52,6 +52,8 @@ class Cell:
     """An earlier cell of the same queue failed."""
     replied: bool = False
     idle: bool = False
+    began: bool = False
+    """The worker's execute_input has gone out: what the host shows comes behind it."""
     execution_count: int | None = None
     displays: list[Json] = field(default_factory=list)
     """MIME bundles of the host's magics that wait for the worker's execute_input."""

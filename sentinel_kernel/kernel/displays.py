@@ -69,7 +69,8 @@ class Displays:
             return
         shown = Shown(self._new_id(), completed)
         cell.violations[identifier] = shown
-        self._show(cell, shown)
+        if cell.began:
+            self._show(cell, shown)
 
     def _placed(self, violation: Json, cell: Cell | None) -> Json:
         """Add which cell it was, and the text of the line where that is known."""
@@ -86,8 +87,10 @@ class Displays:
         shown = cell.violations.get(identifier) if cell is not None else None
         if cell is None or shown is None:
             return
+        if not cell.began:
+            return
         if time.monotonic() - shown.published_at >= UPDATE_SECONDS:
-            self._show(cell, shown, update=True)
+            self._show(cell, shown)
         elif (cell, shown) not in self._stale:
             self._stale.append((cell, shown))
             if self._timer is None:
@@ -98,9 +101,10 @@ class Displays:
         stale, self._stale = self._stale, []
         for cell, shown in stale:
             if shown.published_count != shown.violation.get("count"):
-                self._show(cell, shown, update=True)
+                self._show(cell, shown)
 
-    def _show(self, cell: Cell, shown: Shown, *, update: bool = False) -> None:
+    def _show(self, cell: Cell, shown: Shown, *, anew: bool = False) -> None:
+        update = shown.published_count > 0 and not anew
         count = shown.violation.get("count")
         shown.published_count = count if isinstance(count, int) else 1
         shown.published_at = time.monotonic()
@@ -108,17 +112,17 @@ class Displays:
         self._outbox.display(bundle, cell.request.header, shown.display_id, update=update)
 
     def bring_up_to_date(self, cell: Cell) -> None:
-        """Publish the counts of ``cell`` that changed since they were shown: it ends now."""
+        """Publish the counts of ``cell`` that changed, and what waited for its execute_input."""
         for shown in cell.violations.values():
             if shown.published_count != shown.violation.get("count"):
-                self._show(cell, shown, update=True)
+                self._show(cell, shown)
 
     def show_again(self, cell: Cell) -> None:
         """Show the cell's violations again: its outputs were cleared."""
         cell.show_again = False
         cell.notices.clear()
         for shown in cell.violations.values():
-            self._show(cell, shown)
+            self._show(cell, shown, anew=True)
 
     def notice(
         self, words: Words, kind: str, parent: Part, cell: Cell | None = None, about: str = ""

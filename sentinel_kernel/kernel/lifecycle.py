@@ -276,14 +276,18 @@ class Lifecycle:
         if self.state is State.STOPPING:  # the listener may have ended it all
             return
         self._close_inner()
+        if cause.get("kind") != "rule_kill" and self._dies_often():
+            self._listener.died_too_often()
+        elif restart:
+            self._start_sandbox("restart")
+
+    def _dies_often(self) -> bool:
+        """Count a death. One by a KILL rule is not counted: it was a cell's doing, and was explained."""
         now = time.monotonic()
         self._deaths.append(now)
         while now - self._deaths[0] > DEATH_SECONDS:
             self._deaths.popleft()
-        if len(self._deaths) >= DEATHS:
-            self._listener.died_too_often()
-        elif restart:
-            self._start_sandbox("restart")
+        return len(self._deaths) >= DEATHS
 
     # --- what the rest of the host asks for
 

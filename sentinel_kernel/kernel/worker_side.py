@@ -136,7 +136,9 @@ class WorkerSide:
             if isinstance(count, int) and 0 < count < _MOST_COUNT:
                 cell.execution_count = count
                 host.execution.last_count = max(host.execution.last_count, count)
+            cell.began = True
             self._show_pages(cell)
+            host.displays.bring_up_to_date(cell)
         elif msg_type == "clear_output":
             if decode(parts[CONTENT], STATUS_BYTES).get("wait"):
                 cell.show_again = bool(cell.violations)
