@@ -93,12 +93,7 @@ class CompiledPolicy:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hexadecimal) over everything that shapes the filter.
-
-        Raises:
-            ProfileError: see :meth:`filter_rules`.
-
-        """
+        """SHA-256 (hexadecimal) over everything that shapes the filter."""
         return _digest(self)
 
     def decide(self, arch: int, number: int, args: Sequence[int]) -> Decision:
@@ -278,15 +273,10 @@ def _disjoint(ordered: Sequence[CompiledRule]) -> list[CompiledRule]:
 
 
 def _digest(policy: CompiledPolicy) -> str:
+    # The ordered rules give the filter's rules; how they do is part of the format.
     lines = [_FORMAT, policy.architecture.machine]
-    lines += [
-        f"{rule.number} {rule.action.kind.value} {rule.action.errno} "
-        + " ".join(f"{test.index}:{test.mask:x}:{test.value:x}" for test in rule.tests)
-        for rule in policy.filter_rules()
-    ]
-    # The table too: the program is checked against the whole of it before it is kept.
-    lines += [
-        f"{number} {[(str(r.action), r.tests) for r in rules]}"
-        for number, rules in sorted(policy.rules.items())
-    ]
+    for number in sorted(policy.rules):
+        for rule in policy.rules[number]:
+            tests = " ".join(f"{test.index}:{test.mask:x}:{test.value:x}" for test in rule.tests)
+            lines.append(f"{number} {rule.action.kind.value} {rule.action.errno} {tests}")
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
