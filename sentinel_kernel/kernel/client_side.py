@@ -43,7 +43,9 @@ class ClientSide:
         """Read what clients sent, as far as it can be taken now; tell whether there may be more."""
         more = self._subscriptions()
         for channel in ("control", "shell", "stdin"):
-            if self._takes(channel):
+            # Asked even where nothing can be taken: libzmq's descriptor stays ready until it is, and the loop would
+            # spin through the whole start of the sandbox.
+            if outer.has_input(self._handlers[channel][0]) and self._takes(channel):
                 more |= self._read(channel, MESSAGES_A_TURN)
         return more
 
@@ -64,8 +66,6 @@ class ClientSide:
 
     def _read(self, channel: str, most: int) -> bool:
         socket, handle = self._handlers[channel]
-        if not outer.has_input(socket):
-            return False
         for _ in range(most):
             frames = outer.receive(socket)
             if frames is None:
