@@ -1,7 +1,5 @@
 """The worker's life as the host sees it: start, answer, switch, death, unavailability and the end."""
 
-# ruff: noqa: RUF001 - Chinese punctuation is meant
-
 from __future__ import annotations
 
 import os

@@ -84,7 +84,7 @@ class Magics:
         return {"sentinel_status": "status", "sentinel_profile": "profiles"}.get(line.name, "help")
 
     def _load(self, name: str, line_number: int) -> None:
-        from sentinel_kernel.policy.profile import load_profile
+        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
 
         try:
             load_profile(name, self._directories)
@@ -99,7 +99,7 @@ class Magics:
             ) from error
 
     def _names(self) -> list[str]:
-        from sentinel_kernel.policy.profile import list_profiles
+        from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415 - not on the start path
 
         return list_profiles(self._directories)
 
@@ -123,7 +123,7 @@ class Magics:
         return rendering.table_bundle(title, rows)
 
     def _profiles_page(self) -> Json:
-        from sentinel_kernel.policy.profile import load_profile
+        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
 
         rows = []
         for name in self._names():

@@ -27,8 +27,8 @@ class ViolationWords:
             return {**violation, **_plain(violation)}
 
     def _complete(self, violation: Json) -> Json:
-        from sentinel_kernel.policy.hints import complete
-        from sentinel_kernel.policy.violation import Violation
+        from sentinel_kernel.policy.hints import complete  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.policy.violation import Violation  # noqa: PLC0415 - not on the start path
 
         return complete(Violation.from_json(violation)).to_json()
 
