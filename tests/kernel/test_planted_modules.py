@@ -16,12 +16,25 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.requires("user_namespaces", "overlay")]
 
-PLANTED = ("zmq.py", "json.py", "hmac.py", "socket.py", "sentinel_kernel/__init__.py", "sentinel_kernel/__main__.py")
-CONFIGS = ("ipython_config.py", "ipython_kernel_config.py", "jupyter_config.py", "sitecustomize.py", "usercustomize.py")
+PLANTED = (
+    "zmq.py",
+    "json.py",
+    "hmac.py",
+    "socket.py",
+    "sentinel_kernel/__init__.py",
+    "sentinel_kernel/__main__.py",
+)
+CONFIGS = (
+    "ipython_config.py",
+    "ipython_kernel_config.py",
+    "jupyter_config.py",
+    "sitecustomize.py",
+    "usercustomize.py",
+)
 
 
 @pytest.fixture
-def trap(identity: Identity, tmp_path: Path) -> tuple[Path, Path]:
+def trap(identity: Identity) -> tuple[Path, Path]:
     """Return a workspace full of planted files, and the folder where each would leave its trace."""
     import os
     import tempfile

@@ -1,4 +1,4 @@
-"""Every rule of every shipped profile, driven by a real program in a real sandbox: the action is what the profile says."""
+"""Every rule of every shipped profile, driven by a real program: the action is what the profile says."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Supervised:
                     *site_packages(self.python),
                 ],
                 pass_fds=[_CONTROL],
-                preexec_fn=lambda: (
+                preexec_fn=lambda: (  # noqa: PLW1509 - one dup2 and no locks; no other way gives the number 3
                     os.dup2(theirs.fileno(), _CONTROL) if theirs.fileno() != _CONTROL else None
                 ),
                 env=variables | (environment or {}),
