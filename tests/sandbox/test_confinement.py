@@ -121,7 +121,8 @@ def test_it_leads_a_session_of_its_own(supervised: Supervised, workspace: Path) 
 def test_the_root_is_a_skeleton_and_read_only(supervised: Supervised, workspace: Path) -> None:
     report = look(
         supervised, workspace, "write=/new", "write=/usr/new", "write=/etc/passwd",
-        "write=/proc/sys/kernel/core_pattern", "write=/proc/sysrq-trigger", "read=/proc/kcore", "list=/proc/acpi", "read=/etc/shadow", "read=/dev/kvm",
+        "write=/proc/sys/kernel/core_pattern", "write=/proc/sysrq-trigger",
+        "read=/proc/kcore", "list=/proc/acpi", "read=/etc/shadow", "read=/dev/kvm",
     )  # fmt: skip
     answers = report["answers"]
     assert answers["write=/new"] == "EROFS"
