@@ -101,9 +101,11 @@ def _nothing_left(request: pytest.FixtureRequest, _requirements: None) -> Iterat
 
 
 @pytest.fixture(scope="session")
-def ordinary_user() -> Identity:
-    """Return an ordinary user that runs commands; its environment holds this tree's built wheel."""
-    return ordinary_identity()
+def ordinary_user() -> Iterator[Identity]:
+    """Yield an ordinary user that runs commands; its environment holds this tree's built wheel."""
+    ordinary = ordinary_identity()
+    yield ordinary
+    shutil.rmtree(ordinary.home, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ temporary files: a tree under root's home is closed to it.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -85,7 +86,9 @@ def ordinary_identity() -> Identity:
     if base.stat().st_uid != 0:
         raise AssertionError(f"{base} belongs to somebody else")
     base.chmod(0o755)
-    python = _environment(base)
+    with (base / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another run may be making it right now
+        python = _environment(base)
     home = Path(tempfile.mkdtemp(prefix="home-", dir=base))
     (home / "tmp").mkdir()
     for path in (home, home / "tmp"):
