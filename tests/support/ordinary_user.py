@@ -81,7 +81,9 @@ def ordinary_identity() -> Identity:
     """
     if os.geteuid() != 0:
         return own_identity(Path(tempfile.mkdtemp(prefix="sentinel-tests-home-")))
-    base = Path(tempfile.gettempdir()) / "sentinel-tests-user"
+    # One a checkout: two trees must not exchange each other's wheel in the middle of a run.
+    checkout = hashlib.sha256(str(_ROOT).encode()).hexdigest()[:8]
+    base = Path(tempfile.gettempdir()) / f"sentinel-tests-user-{checkout}"
     base.mkdir(mode=0o755, exist_ok=True)
     if base.stat().st_uid != 0:
         raise AssertionError(f"{base} belongs to somebody else")
