@@ -49,6 +49,19 @@ class ClientSide:
                 more |= self._read(channel, MESSAGES_A_TURN)
         return more
 
+    def has_more(self) -> bool:
+        """Tell whether a message can be taken now.
+
+        To be asked last before a wait: whatever was sent meanwhile made libzmq read its mailbox, and what it found
+        there is no longer announced by the descriptor (zmq_getsockopt(3), ZMQ_FD).
+        """
+        if outer.has_input(self._host.sockets.iopub):
+            return True
+        return any(
+            outer.has_input(socket) and self._takes(channel)
+            for channel, (socket, _) in self._handlers.items()
+        )
+
     def take_waiting(self) -> None:
         """Take every shell request that has arrived: a failed cell aborts those behind it."""
         self._read("shell", WAITING_MESSAGES)

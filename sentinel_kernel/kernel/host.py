@@ -92,7 +92,8 @@ class Host:
             link.dispatch()
         # The worker's side last: it decides what is watched, from where things stand then.
         more = self.clients.pump()
-        return self.worker.pump() or more
+        more |= self.worker.pump()
+        return more or self.clients.has_more()
 
     # --- what the lifecycle tells (lifecycle.Listener)
 
