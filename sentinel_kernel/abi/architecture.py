@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
-
 from sentinel_kernel.abi import syscalls_aarch64, syscalls_x86_64
 from sentinel_kernel.errors import UnsupportedHost
+from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Final
 
 # <linux/audit.h>: ELF machine number | __AUDIT_ARCH_64BIT (1 << 31) | __AUDIT_ARCH_LE (1 << 30)
 AUDIT_ARCH_X86_64: Final = 0xC000003E
@@ -29,8 +28,7 @@ _FOREIGN_NAMES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(Record):
     """One machine: its name as uname(2) gives it, its audit number, and its calls by name and by number."""
 
     machine: str

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import IntFlag
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 
 class MountFlags(IntFlag):

@@ -7,9 +7,12 @@ Linux 5.1 have one number everywhere.
 from __future__ import annotations
 
 import os
-from typing import Final
 
 from sentinel_kernel.errors import UnsupportedHost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _COMMON: Final = {
     "open_tree": 428,

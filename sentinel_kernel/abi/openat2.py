@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import IntFlag
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 # struct open_how { u64 flags, mode, resolve; }
 OPEN_HOW_FORMAT: Final = "=QQQ"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
 
 AF_UNSPEC: Final = 0
 AF_UNIX: Final = 1

@@ -6,7 +6,10 @@ for the calls added up to Linux 6.18 (451 and later). What newer calls replaced 
 
 from __future__ import annotations
 
-from typing import Final
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
 
 # fmt: off
 SYSCALLS: Final[dict[str, int]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from sentinel_kernel.record import MutableRecord, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.plan import BootPlan
 
 
-@dataclass(slots=True)
-class BootContext:
+class BootContext(MutableRecord):
     """State of one boot; lives in the child only.
 
     ``trees`` maps a mount's target to a detached mount of its source, made by a root supervisor with the owner's
@@ -30,7 +29,7 @@ class BootContext:
     """Becomes fd 2 of the payload."""
     liveness: int
     """Read end of a pipe that only the supervisor writes: end of file means that it is gone."""
-    trees: Mapping[str, int] = field(default_factory=dict)
+    trees: Mapping[str, int] = fresh(default_factory=dict)
     root_device: int = -1
     listener: int = -1
     workspace_upper: int = -1

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Final
 
 from sentinel_kernel.abi.numbers import own_calls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 # PyDLL keeps the interpreter lock held during the call: a raw clone(2) through CDLL, which releases it, leaves
 # the child waiting for a lock whose owner does not exist there.

@@ -7,7 +7,6 @@ import errno
 import fcntl
 import os
 import struct
-from dataclasses import dataclass
 
 from sentinel_kernel.abi.seccomp import (
     BPF_INSTRUCTION_SIZE,
@@ -28,6 +27,7 @@ from sentinel_kernel.abi.seccomp import (
 )
 from sentinel_kernel.errors import UnsupportedHost
 from sentinel_kernel.linux.libc import LIBC, NUMBERS, checked, system_call
+from sentinel_kernel.record import Record
 
 
 class _Program(ctypes.Structure):
@@ -75,8 +75,7 @@ def check_notification_sizes() -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Record):
     """One held system call, as the Linux kernel describes it. ``thread`` is a thread id, not a process id."""
 
     id: int

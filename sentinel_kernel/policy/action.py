@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno as errno_numbers
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sentinel_kernel.errors import ProfileError
+from sentinel_kernel.record import Record
 
 _HIGHEST_ERRNO = 133  # EHWPOISON, the last of <asm-generic/errno.h>
 _EXAMPLE = 'Write "ALLOW", "ERRNO(13)", "NOTIFY", "KILL", "LOG" or "ASK".'
@@ -28,8 +28,7 @@ class ActionKind(StrEnum):
     """Ask the person; refuse, record and explain where nobody can be asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Record):
     """A kind, and the error number that the caller sees where the call is refused (None: EPERM)."""
 
     kind: ActionKind

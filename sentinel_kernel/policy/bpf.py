@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from sentinel_kernel.abi.architecture import AUDIT_ARCH_ARM, AUDIT_ARCH_I386, X32_SYSCALL_BIT
 from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.regions import boundary_values
+from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class ProgramFault(Exception):
     """The program is malformed, or uses an instruction that a filter of ours never has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(Record):
     """A call that program and policy answer differently."""
 
     arch: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from dataclasses import dataclass, replace
 
 from sentinel_kernel.abi.architecture import X32_SYSCALL_BIT, architecture_of
 from sentinel_kernel.errors import ProfileError
@@ -19,6 +18,7 @@ from sentinel_kernel.policy.regions import (
     holds,
     intersection,
 )
+from sentinel_kernel.record import Record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ ORIGIN_FOREIGN = "foreign"
 ORIGIN_UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledRule:
+class CompiledRule(Record):
     """One rule of one call; ``tests`` () holds for all arguments.
 
     ``origin`` is profile, default, floor (never allowed), worker (never refused), foreign (another machine's
@@ -59,24 +58,21 @@ class CompiledRule:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(Record):
     """A profile's rule that the floor or the worker's needs win over."""
 
     overridden: CompiledRule
     by: CompiledRule
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Record):
     """What happens to a call, and the rule that says so."""
 
     action: Action
     rule: CompiledRule
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledPolicy:
+class CompiledPolicy(Record):
     """The rules of every call of one machine, and what is behind them."""
 
     profile: Profile

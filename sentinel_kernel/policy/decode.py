@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 import stat
-from dataclasses import dataclass
 
 from sentinel_kernel.abi.socket import FAMILIES, SOCK_TYPE_MASK, TYPE_FLAGS, TYPES
 from sentinel_kernel.policy.signatures import signature
 from sentinel_kernel.policy.sockaddr import read_address
 from sentinel_kernel.policy.text import shown
+from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,8 +109,7 @@ _MODE_TYPES = {
 _AT_FDCWD = -100  # <linux/fcntl.h>
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Record):
     """One argument: its name, its register, and both for a person.
 
     ``untrusted`` marks a text that was copied from the sandbox: show it, never follow it.

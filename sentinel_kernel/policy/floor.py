@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
 
 from sentinel_kernel.abi.socket import (
     AF_INET,
@@ -16,6 +15,7 @@ from sentinel_kernel.abi.socket import (
 )
 from sentinel_kernel.policy.action import NOTIFY, Action, ActionKind
 from sentinel_kernel.policy.regions import LOW_32_BITS, ArgumentTest
+from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def _equals(index: int, value: int) -> ArgumentTest:
     return ArgumentTest(index, LOW_32_BITS, value)
 
 
-@dataclass(frozen=True, slots=True)
-class FixedRule:
+class FixedRule(Record):
     """What holds for ``syscalls`` whatever a profile says.
 
     With ``only_in`` it holds in those regions, with ``except_in`` outside of those, with neither everywhere.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from sentinel_kernel.abi.architecture import ARCHITECTURES
@@ -14,6 +13,7 @@ from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
 from sentinel_kernel.policy.violation import Remedy, Text
+from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from sentinel_kernel.abi.architecture import is_known_anywhere
 from sentinel_kernel.errors import MappingError
 from sentinel_kernel.policy.json_document import MAXIMUM_BYTES, Reader, parse
 from sentinel_kernel.policy.resource import resources
 from sentinel_kernel.policy.shipped import shipped_directory
+from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ _PATH_WORDS = ("the path shown below", "下方所示的路径")
 _ADDRESS_WORDS = ("the address shown below", "下方所示的地址")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     """The templates of one group; None where the file has no text in that language."""
 
     message_en: str
@@ -39,8 +38,7 @@ class Entry:
     hint_zh: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Record):
     """Message and hint of one violation in both languages, filled in."""
 
     message_en: str
@@ -49,16 +47,14 @@ class Words:
     hint_zh: str
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Record):
     """The entries of one file, by ``call`` or ``call:resource``."""
 
     default: Entry
     entries: Mapping[str, Entry]
 
 
-@dataclass(frozen=True, slots=True)
-class Mappings:
+class Mappings(Record):
     """The files in use, the strongest first."""
 
     layers: tuple[Layer, ...]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+
+from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Final
 
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
 # Masked like in a container: they tell about, or reach into, the machine as a whole.
@@ -42,8 +43,7 @@ class MountKind(Enum):
     MASK_FILE = "mask-file"
 
 
-@dataclass(frozen=True, slots=True)
-class MountEntry:
+class MountEntry(Record):
     """One mount; ``target`` is the path inside. ``size_bytes`` is for tmpfs, ``upper`` names an overlay's layer."""
 
     kind: MountKind
@@ -57,8 +57,7 @@ class MountEntry:
     """The source belongs to the user, not to the system: root must map its owner (idmapped mount)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Record):
     """Who runs outside (``host_*``) and who that is inside; one id each, nothing else is mapped."""
 
     host_uid: int
@@ -68,8 +67,7 @@ class Identity:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class PythonPaths:
+class PythonPaths(Record):
     """Where the worker's interpreter and its modules live on the host (absolute paths, links resolved)."""
 
     executable: str
@@ -78,8 +76,7 @@ class PythonPaths:
     module_directories: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HostFacts:
+class HostFacts(Record):
     """What was seen on this machine; gathering it is the supervisor's part, so that planning stays pure."""
 
     kinds: Mapping[str, str]
@@ -95,8 +92,7 @@ class HostFacts:
     started_by_root: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Record):
     """Limits of one sandbox, resolved to this machine: bytes, counts; None is no limit."""
 
     memory_bytes: int | None
@@ -109,8 +105,7 @@ class Sizes:
     file_size_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class BootPlan:
+class BootPlan(Record):
     """Everything that boot does, in data: it can be printed, compared and tested without doing it."""
 
     staging: str
@@ -132,7 +127,7 @@ class BootPlan:
     absent_inside: str
     """A path that exists on the host and must not exist inside: the proof that the root has changed."""
     notices: tuple[str, ...] = ()
-    cpus: tuple[int, ...] = field(default=())
+    cpus: tuple[int, ...] = ()
 
 
 def is_within(path: str, directory: str) -> bool:

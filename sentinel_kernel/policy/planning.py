@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os.path
-from typing import Final
 
 from sentinel_kernel.errors import UnsupportedHost
 from sentinel_kernel.policy.plan import BootPlan, MountEntry, MountKind, is_within
@@ -11,6 +10,7 @@ from sentinel_kernel.policy.plan import BootPlan, MountEntry, MountKind, is_with
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Final
 
     from sentinel_kernel.policy.plan import HostFacts, Identity, Sizes
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 
 from sentinel_kernel.errors import ProfileError
 from sentinel_kernel.policy.action import Action, ActionKind
 from sentinel_kernel.policy.resources import Resources
 from sentinel_kernel.policy.shipped import shipped_directory
+from sentinel_kernel.record import Record, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 _DEPTH = 3
 
 
-@dataclass(frozen=True, slots=True)
-class SyscallRule:
+class SyscallRule(Record):
     """One rule: these calls, where their arguments lie in ``region``, get ``action``."""
 
     syscalls: tuple[str, ...]
@@ -33,24 +32,21 @@ class SyscallRule:
     """Profile and JSON path of the rule, for messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(Record):
     """What a profile says of the network. The sandbox has a loopback interface of its own, and no other."""
 
     allow: bool = False
     allow_dns: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MountRule:
+class MountRule(Record):
     """A host folder to show at its own path; ``mode`` is ro, overlay (writes are held) or rw."""
 
     path: str
     mode: str
 
 
-@dataclass(frozen=True, slots=True)
-class Filesystem:
+class Filesystem(Record):
     """Folders shown and hidden. ``allow_write_overlay`` False makes the notebook's folder read-only."""
 
     mounts: tuple[MountRule, ...] = ()
@@ -58,17 +54,16 @@ class Filesystem:
     allow_write_overlay: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Record):
     """One profile with everything that it extends merged in; rules in order, the first that matches wins."""
 
     name: str
     description: str = ""
-    default_action: Action = field(default_factory=lambda: Action(ActionKind.NOTIFY))
+    default_action: Action = fresh(default_factory=lambda: Action(ActionKind.NOTIFY))
     syscall_rules: tuple[SyscallRule, ...] = ()
-    resources: Resources = field(default_factory=Resources)
-    network: Network = field(default_factory=Network)
-    filesystem: Filesystem = field(default_factory=Filesystem)
+    resources: Resources = fresh(default_factory=Resources)
+    network: Network = fresh(default_factory=Network)
+    filesystem: Filesystem = fresh(default_factory=Filesystem)
     outputs: str = "hold"
     """What becomes of scripts (application/javascript) in outputs; "hold" drops them with a notice."""
     preflight: str = "off"

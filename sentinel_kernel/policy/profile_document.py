@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sentinel_kernel.abi.architecture import is_known_anywhere
 from sentinel_kernel.errors import ProfileError
 from sentinel_kernel.policy.action import ActionKind, parse_action
@@ -19,6 +17,7 @@ from sentinel_kernel.policy.profile import (
 )
 from sentinel_kernel.policy.regions import LOW_32_BITS, ArgumentTest, intersection
 from sentinel_kernel.policy.resources import read_resources
+from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ A region is a tuple of :class:`ArgumentTest`, at most one an argument, in their 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,13 +15,15 @@ LOW_32_BITS = 0xFFFFFFFF
 """Most arguments are ``int`` in the Linux kernel: it drops what a caller put above (CVE-2019-10063)."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ArgumentTest:
+class ArgumentTest(Record):
     """``(argument & mask) == value``, where ``index`` counts the arguments from 0."""
 
     index: int
     mask: int
     value: int
+
+    def __lt__(self, other: ArgumentTest) -> bool:
+        return (self.index, self.mask, self.value) < (other.index, other.mask, other.value)
 
     def holds(self, arguments: Sequence[int]) -> bool:
         """Tell whether the call's ``arguments`` (six unsigned 64-bit values) pass."""

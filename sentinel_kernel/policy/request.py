@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from sentinel_kernel.abi.architecture import architecture_by_audit
 from sentinel_kernel.abi.socket import SOCKADDR_STORAGE_BYTES
 from sentinel_kernel.policy.signatures import is_described, signature
+from sentinel_kernel.record import Record, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +18,7 @@ _MAXIMUM_BYTES = {"path": PATH_MAXIMUM_BYTES, "address": SOCKADDR_STORAGE_BYTES,
 _COPY_KINDS = {"path": "path", "address": "sockaddr", "bytes": "bytes"}
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Record):
     """What to copy for one argument: a path (up to a zero byte), a socket address, or bytes.
 
     ``length_argument`` is the index of the argument that gives the length; None copies ``maximum_bytes``.
@@ -32,8 +30,7 @@ class Copy:
     maximum_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record):
     """A held call. ``number`` is signed, ``arguments`` are six unsigned 64-bit values.
 
     ``copied`` maps an argument's index to the bytes that were behind it when they were looked at. They are
@@ -47,7 +44,7 @@ class Request:
     pid: int
     command: str
     is_worker: bool
-    copied: Mapping[int, bytes] = field(default_factory=dict)
+    copied: Mapping[int, bytes] = fresh(default_factory=dict)
 
 
 def pointer_copies(number: int, arch: int) -> tuple[Copy, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-
 from sentinel_kernel.errors import ProfileError
+from sentinel_kernel.record import Record, field_names, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +29,7 @@ Size = int | str | None
 """Bytes, a share of the available memory such as "50%", or None for no limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Record):
     """Limits as a profile writes them; None is no limit of the profile's own.
 
     ``cpu_quota`` is a share of processor time (1.0 is one processor), ``io_*`` are bytes a second.
@@ -72,8 +70,7 @@ class Resources:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedResources:
+class ResolvedResources(Record):
     """Limits on one machine, in bytes, counts and seconds; None is no limit."""
 
     memory_bytes: int | None
@@ -109,7 +106,7 @@ def read_resources(reader: Reader, base: Resources) -> Resources:
             changes[name] = reader.integer(name, 1, _HIGHEST)
     _read_foreign(reader, changes)
     reader.finish()
-    return replace(base, **changes)  # type: ignore[arg-type] # each was read by the rule for its name
+    return replace(base, **changes)
 
 
 def _read_foreign(reader: Reader, changes: dict[str, Size | float]) -> None:
@@ -151,4 +148,4 @@ def _is_number(text: str) -> bool:
 
 def limit_names() -> tuple[str, ...]:
     """Return the names of all limits, in their order."""
-    return tuple(field.name for field in fields(Resources))
+    return tuple(field_names(Resources))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Final
 
 # "name:kind" for each argument; without a kind it is a signed 32-bit number; decode.py reads the kinds. path,
 # address and bytes point to what is copied; of the latter two, the next argument is the length.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 
 from sentinel_kernel.abi.socket import (
     AF_INET,
@@ -15,6 +14,7 @@ from sentinel_kernel.abi.socket import (
     SOCKADDR_STORAGE_BYTES,
 )
 from sentinel_kernel.policy.text import shown
+from sentinel_kernel.record import Record
 
 LOCAL = "local"
 """Not of the internet: unix, netlink, or AF_UNSPEC, which takes a connection back."""
@@ -27,8 +27,7 @@ UNREADABLE = "unreadable"
 _NAME_SERVER_PORT = 53
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Record):
     """One address. ``numeric`` is ours (digits and dots), ``text`` may hold what the sandbox wrote."""
 
     family: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
 
 from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP, OUTSIDE, read_address
+from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ KILL = "kill"
 _CONNECT_ADDRESS = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Record):
     """The answer to one call.
 
     ``kind`` is refuse (with ``errno``), continue, or kill (while the call is still held). ``report`` tells

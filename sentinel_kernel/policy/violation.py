@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno as errno_numbers
-from dataclasses import dataclass, fields
 
 from sentinel_kernel.abi.architecture import audit_name
 from sentinel_kernel.errors import ProtocolError
@@ -12,6 +11,7 @@ from sentinel_kernel.policy.decode import Argument, clone_flags_text, decode_arg
 from sentinel_kernel.policy.resource import resource_of
 from sentinel_kernel.policy.sockaddr import read_address
 from sentinel_kernel.policy.text import shown
+from sentinel_kernel.record import Record, as_dict, field_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ _MOST_ITEMS = 16
 _NO_COPY: Mapping[int, bytes] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Record):
     """Who made the call; ``pid`` as the host sees it, ``command`` as the process says (untrusted)."""
 
     pid: int
@@ -40,28 +39,21 @@ class Process:
     is_worker: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Record):
     """Words in both languages."""
 
     en: str
     zh: str
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Record):
     """What truly changes the outcome: a magic to type, a profile to start with, or a change of code."""
 
     kind: str
     text: str
 
 
-def _fields(value: Any) -> dict[str, Any]:  # noqa: ANN401 - one of the dataclasses above
-    return {name: getattr(value, name) for name in value.__slots__}
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Record):
     """One kind of refused call in one cell; ``count`` says how often. Times are epoch milliseconds.
 
     ``resource`` names what was reached for, ``values`` holds decoded values that are ours to vouch for (names
@@ -99,14 +91,13 @@ class Violation:
 
     def to_json(self) -> dict[str, Any]:
         """Return the violation as JSON values."""
-        # Not dataclasses.asdict: its deep copies cost a refused call three times what all else does.
-        document = _fields(self)
-        document["arguments"] = [_fields(argument) for argument in self.arguments]
+        document = as_dict(self)
+        document["arguments"] = [as_dict(argument) for argument in self.arguments]
         document["values"] = dict(self.values)
-        document["process"] = _fields(self.process)
-        document["message"] = None if self.message is None else _fields(self.message)
-        document["hint"] = None if self.hint is None else _fields(self.hint)
-        document["remedies"] = [_fields(remedy) for remedy in self.remedies]
+        document["process"] = as_dict(self.process)
+        document["message"] = None if self.message is None else as_dict(self.message)
+        document["hint"] = None if self.hint is None else as_dict(self.hint)
+        document["remedies"] = [as_dict(remedy) for remedy in self.remedies]
         return document
 
     @classmethod
@@ -226,7 +217,7 @@ def _read_optional(values: Mapping[str, Any]) -> None:
 
 
 def _names(kind: type) -> frozenset[str]:
-    return frozenset(field.name for field in fields(kind))
+    return frozenset(field_names(kind))
 
 
 def _object(value: object, what: str, names: frozenset[str]) -> Mapping[str, Any]:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import stat
-import tempfile
-from dataclasses import dataclass
 
 from sentinel_kernel.errors import BootError
+from sentinel_kernel.record import MutableRecord
 
 CHANNEL_NAMES = ("shell", "control", "stdin", "iopub")
 _PREFIX = "run-"
 
 
-@dataclass(slots=True)
-class Channels:
+class Channels(MutableRecord):
     """Listening sockets for the worker and the connected other ends for the host, in CHANNEL_NAMES order."""
 
     listening: list[socket.socket]
@@ -50,7 +47,8 @@ class RunDirectory:
         base = _base_directory()
         _sweep(base)
         try:
-            self.path = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base)
+            self.path = os.path.join(base, f"{_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
+            os.mkdir(self.path, 0o700)
         except OSError as error:
             raise BootError(
                 "make_run_directory",
@@ -86,7 +84,7 @@ class RunDirectory:
     def remove(self) -> None:
         """Remove the folder; idempotent."""
         with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self.path)
+            _remove(self.path)
 
 
 def _base_directory() -> str:
@@ -94,7 +92,7 @@ def _base_directory() -> str:
     if runtime and os.path.isdir(runtime) and os.access(runtime, os.W_OK):
         base = os.path.join(runtime, "sentinel-kernel")
     else:
-        base = os.path.join(tempfile.gettempdir(), f"sentinel-kernel-{os.geteuid()}")
+        base = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"sentinel-kernel-{os.geteuid()}")
     os.makedirs(base, 0o700, exist_ok=True)
     status = os.lstat(base)
     if status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077:
@@ -111,4 +109,12 @@ def _sweep(base: str) -> None:
     for name in os.listdir(base):
         owner = name.removeprefix(_PREFIX).split("-")[0]
         if name.startswith(_PREFIX) and owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
-            shutil.rmtree(os.path.join(base, name), ignore_errors=True)
+            with contextlib.suppress(OSError):
+                _remove(os.path.join(base, name))
+
+
+def _remove(directory: str) -> None:
+    """Remove a run directory: it holds sockets and nothing else."""
+    for name in os.listdir(directory):
+        os.unlink(os.path.join(directory, name))
+    os.rmdir(directory)

@@ -6,10 +6,10 @@ import contextlib
 import os
 import select
 import signal
-from dataclasses import dataclass, field
 from enum import Enum
 
 from sentinel_kernel.errors import BootError
+from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.notifications import NotificationHandler
 from sentinel_kernel.supervisor.preparation import prepare
@@ -45,8 +45,7 @@ class Phase(Enum):
     """The worker died; init is killing what it left behind."""
 
 
-@dataclass(slots=True)
-class Current:
+class Current(MutableRecord):
     """The sandbox in being and everything that goes when it goes."""
 
     sandbox: Sandbox
@@ -57,8 +56,8 @@ class Current:
     channels: Channels | None
     worker_pid: int = -1
     worker_pidfd: int = -1
-    error_output: bytearray = field(default_factory=bytearray)
-    watched: set[int] = field(default_factory=set)
+    error_output: bytearray = fresh(default_factory=bytearray)
+    watched: set[int] = fresh(default_factory=set)
 
 
 def make_sandbox(

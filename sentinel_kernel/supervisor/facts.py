@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.policy.plan import HostFacts, PythonPaths
@@ -60,6 +59,8 @@ def python_paths(executable: str, known: Mapping[str, Any] | None) -> PythonPath
 
     """
     if known is None:
+        import subprocess  # noqa: PLC0415 - only for another interpreter; it takes long to import
+
         try:
             answer = subprocess.run(
                 [executable, "-P", "-c", _PROBE],

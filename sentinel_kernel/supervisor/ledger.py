@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+
+from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

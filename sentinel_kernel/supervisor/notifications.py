@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import select
 import time
 from enum import Enum
@@ -117,7 +116,7 @@ class NotificationHandler:
         violation = None
         if verdict.report:
             made = make_violation(
-                request, verdict, self._policy, secrets.token_hex(8), int(time.time() * 1000)
+                request, verdict, self._policy, os.urandom(8).hex(), int(time.time() * 1000)
             )
             violation = self._ledger.record(made, registers if verdict.kind == REFUSE else None)
         if verdict.kind == KILL:

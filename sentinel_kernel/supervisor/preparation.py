@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.plan import Sizes
 from sentinel_kernel.policy.planning import make_plan
 from sentinel_kernel.policy.profile import load_profile
+from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts, python_paths
 from sentinel_kernel.supervisor.filter import build_filter
 from sentinel_kernel.supervisor.salvage import artifact_store
@@ -30,8 +30,7 @@ _DEFAULT_SHM_BYTES = 256 << 20
 _THREAD_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
-@dataclass(frozen=True, slots=True)
-class StartRequest:
+class StartRequest(Record):
     """What the host asks for; kept, so that a replacement can be made the same way."""
 
     profile: str
@@ -50,8 +49,7 @@ class StartRequest:
     fault: tuple[str, int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Preparation:
+class Preparation(Record):
     """Everything one boot needs."""
 
     profile: Profile

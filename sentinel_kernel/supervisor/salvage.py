@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import stat
 import time
-from dataclasses import dataclass, field
 
 from sentinel_kernel.linux.files import open_beneath
+from sentinel_kernel.record import MutableRecord, fresh
 
 _MAXIMUM_DEPTH = 64
 _MAXIMUM_FILES = 100_000
@@ -19,15 +18,14 @@ _CHUNK_BYTES = 1 << 20
 _CACHES = frozenset({"__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 
 
-@dataclass(slots=True)
-class Salvaged:
+class Salvaged(MutableRecord):
     """What was saved: ``path`` is empty where nothing had changed. ``skipped`` says what could not be, and why."""
 
     path: str = ""
     files: int = 0
     bytes: int = 0
-    deleted: list[str] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
+    deleted: list[str] = fresh(default_factory=list)
+    skipped: list[str] = fresh(default_factory=list)
 
     def skip(self, name: str, reason: str) -> None:
         """Note one path that is not saved; the list stays short, its last entry says so."""
@@ -51,7 +49,7 @@ def salvage(upper: int, workspace: str, store: str) -> Salvaged:
     """
     result = Salvaged()
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    target = os.path.join(store, f"{stamp}-{secrets.token_hex(3)}")
+    target = os.path.join(store, f"{stamp}-{os.urandom(3).hex()}")
     try:
         _copy_directory(upper, "", target, result, 0)
     except OSError as error:

@@ -9,7 +9,6 @@ import select
 import signal
 import socket
 import time
-from dataclasses import dataclass
 
 from sentinel_kernel.abi.sched import SANDBOX_NAMESPACES
 from sentinel_kernel.boot.context import BootContext
@@ -17,6 +16,7 @@ from sentinel_kernel.boot.sequence import boot
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.linux import mounts, namespaces
 from sentinel_kernel.linux.seccomp import Listener
+from sentinel_kernel.record import MutableRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ _END_SECONDS = 5.0
 _REPORT_BYTES = 4096
 
 
-@dataclass(slots=True)
-class Sandbox:
+class Sandbox(MutableRecord):
     """A running sandbox and the descriptors that belong to it; :meth:`end` closes all of them."""
 
     plan: BootPlan

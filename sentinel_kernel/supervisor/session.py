@@ -7,9 +7,9 @@ import os
 import select
 import signal
 import time
-from dataclasses import replace
 
 from sentinel_kernel.errors import BootError, ProtocolError, SentinelError
+from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.current import (

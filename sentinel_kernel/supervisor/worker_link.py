@@ -7,9 +7,9 @@ import json
 import os
 import socket
 import struct
-from dataclasses import dataclass
 
 from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ _PAYLOAD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class InitEvent:
+class InitEvent(Record):
     """One packet from init; ``sender_pid`` is who sent it, in the host's numbers, vouched for by the Linux kernel."""
 
     name: str

@@ -20,6 +20,7 @@ from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.mapping import parse_mapping
 from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.violation import Violation
+from sentinel_kernel.record import field_names
 from sentinel_kernel.supervisor.filter import build_filter
 
 QUICK, LONG = 60, 5000
@@ -180,7 +181,7 @@ def test_a_mapping_is_read_or_is_a_mapping_error(text: bytes) -> None:
         parse_mapping(text)
 
 
-@given(json_values | nearly(list(Violation.__dataclass_fields__), json_values))
+@given(json_values | nearly(list(field_names(Violation)), json_values))
 @settings(max_examples=QUICK * 4, deadline=None)
 def test_a_violation_is_read_or_is_a_protocol_error(document: object) -> None:
     with contextlib.suppress(ProtocolError):

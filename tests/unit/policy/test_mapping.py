@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +15,7 @@ from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.policy.request import Request
 from sentinel_kernel.policy.verdict import judge
 from sentinel_kernel.policy.violation import Violation, make_violation
+from sentinel_kernel.record import replace
 
 if TYPE_CHECKING:
     from pathlib import Path
