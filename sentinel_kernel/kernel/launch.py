@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.settings import read_settings
 from sentinel_kernel.kernel.supervisor_process import start_supervisor
 
+TYPE_CHECKING = False  # nothing slow may be imported before the supervisor is started
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.record import Record
 
+TYPE_CHECKING = False  # nothing slow may be imported before the supervisor is started
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -32,8 +32,7 @@ _WORKER_VARIABLES = frozenset(
 """The variables that reach a cell, beside LC_*. All others stay outside: tokens hide under any name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Record):
     """How this kernel was started. ``workspace`` is the notebook's folder, an absolute real path."""
 
     connection_file: str

@@ -6,11 +6,11 @@ import os
 import signal
 import socket
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor import protocol
 
+TYPE_CHECKING = False  # nothing slow may be imported before the supervisor is started
 if TYPE_CHECKING:
     from typing import Any
 
@@ -22,8 +22,7 @@ CONTROL_FD = 3
 _SECRETS = ("TOKEN", "PASSWORD", "SECRET", "API_KEY")
 
 
-@dataclass(frozen=True, slots=True)
-class SupervisorProcess:
+class SupervisorProcess(Record):
     """A started supervisor: its pid, the host's end of the control socket, the first request's id."""
 
     pid: int
