@@ -93,7 +93,8 @@ class Host:
         # The worker's side last: it decides what is watched, from where things stand then.
         more = self.clients.pump()
         more |= self.worker.pump()
-        return more or self.clients.has_more()
+        link = self.lifecycle.link
+        return more or self.clients.has_more() or (link is not None and link.has_news)
 
     # --- what the lifecycle tells (lifecycle.Listener)
 

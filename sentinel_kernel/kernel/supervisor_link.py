@@ -51,6 +51,11 @@ class SupervisorLink:
         """Whether the supervisor is no more."""
         return self._gone
 
+    @property
+    def has_news(self) -> bool:
+        """Whether something was read that ``dispatch`` has still to hand out."""
+        return bool(self._inbox) or (self._ended is not None and not self._gone)
+
     def expect_first(self, on_reply: OnReply, seconds: float) -> None:
         """Await the answer to the request that was sent with the process's start."""
         self._expect("start", self._next_id, on_reply, seconds)

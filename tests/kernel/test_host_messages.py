@@ -60,6 +60,12 @@ def worker(kernel: HostedKernel) -> FakeWorker:
     return worker
 
 
+def all_arrived(kernel: HostedKernel, worker: FakeWorker) -> None:
+    """Wait until the host has what the client sent: a comm message, which overtakes, comes behind it."""
+    kernel.client.shell_channel.send(kernel.client.session.msg("comm_msg", {"comm_id": "x", "data": {}}))
+    assert worker.take("shell")[1]["msg_type"] == "comm_msg"
+
+
 def test_requests_wait_for_the_worker_and_reach_it_as_they_were_sent(kernel: HostedKernel) -> None:
     msg_id = kernel.client.execute("é = '\\u2028'  # as typed")
     worker = kernel.start_worker()
@@ -98,6 +104,7 @@ def test_a_failed_cell_aborts_those_that_wait_and_nothing_else(
     failing, waiting, magic = (kernel.client.execute(code) for code in ("a", "b", "%sentinel_reset\nc"))
     info = kernel.client.kernel_info()
     request, _ = worker.start_cell()
+    all_arrived(kernel, worker)
     worker.end_cell(request, "error")
     assert worker.take("shell")[1]["msg_id"] == info
     replies = [kernel.reply() for _ in range(3)]
@@ -157,8 +164,13 @@ def test_a_page_comes_right_behind_the_cells_input(kernel: HostedKernel, worker:
 def test_a_wrong_magic_is_an_error_and_the_code_does_not_run(
     kernel: HostedKernel, worker: FakeWorker, line: str, says: str
 ) -> None:
+    kernel.client.execute("before")
+    request, _ = worker.start_cell()
     msg_id = kernel.client.execute(f"%sentinel_help\n{line}\nprint(1)")
     waiting = kernel.client.execute("after")
+    all_arrived(kernel, worker)
+    worker.end_cell(request)
+    assert kernel.reply()["content"]["status"] == "ok"
     outputs = kernel.outputs(parent=msg_id)
     assert kinds(outputs) == ["busy", "execute_input", "error", "idle"]
     assert outputs[2][1]["ename"] == "UsageError"
