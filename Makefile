@@ -27,6 +27,7 @@ $(STAMP): pyproject.toml $(wildcard kernelspec/*)
 		"Install one (Debian, Ubuntu: apt-get install python3-venv) or set PYTHON=/path/to/python3." >&2; exit 1; }
 	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,test]'
+	$(BIN)/python -m compileall -q sentinel_kernel
 	$(BIN)/sentinel-kernel install --sys-prefix
 	touch $@
 

@@ -102,6 +102,17 @@ def ready_fields(current: Current, generation: int) -> dict[str, Any]:
     }
 
 
+def limit_processors(current: Current) -> None:
+    """Keep the worker, and all that it starts, on the profile's share of the processors.
+
+    Not before: init's imports are ours, and half of a kernel's start.
+    """
+    cpus = current.preparation.plan.cpus
+    if cpus:
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(current.worker_pid if current.worker_pid > 0 else current.sandbox.pid, cpus)
+
+
 def interrupt(current: Current) -> bool:
     """Send SIGINT to the worker's process group: the worker and the children that it started; False if it is dead."""
     if current.worker_pid <= 1:

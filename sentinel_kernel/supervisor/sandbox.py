@@ -174,9 +174,6 @@ def start_sandbox(
             workspace_context=descriptors[2] if len(descriptors) > 1 else -1,
             boot_seconds=time.monotonic() - started,
         )
-        if plan.cpus:
-            # While it sleeps: a running process would have to be moved at once, which takes milliseconds.
-            os.sched_setaffinity(pid, plan.cpus)
         report.send(b"go")
         os.close(own_liveness)
         return sandbox

@@ -16,6 +16,7 @@ from sentinel_kernel.supervisor.current import (
     Phase,
     cause_of,
     interrupt,
+    limit_processors,
     make_sandbox,
     read_error_output,
     ready_fields,
@@ -207,6 +208,7 @@ class Session:
     def _ready(self, current: Current) -> None:
         self._phase = Phase.RUNNING
         self._deadline = None
+        limit_processors(current)
         upper = current.sandbox.workspace_upper
         descriptors = [upper] if upper >= 0 else []
         self._host.event(protocol.EVENT_READY, ready_fields(current, self._generation), descriptors)

@@ -43,6 +43,7 @@ _WARM = (
 def main(descriptor: int) -> None:
     """Serve the supervisor on the control socket ``descriptor``; returns in a forked worker when its kernel ends."""
     set_dumpable(dumpable=False)  # execve(2) has set it; nothing hostile runs yet
+    gc.disable()  # nothing that is imported here is garbage; a worker collects again
     control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)
     from sentinel_kernel.worker import app  # noqa: PLC0415 - heavy; after dumpable
@@ -112,6 +113,7 @@ class _Init:
             for descriptor in descriptors:
                 os.close(descriptor)
             return True
+        gc.enable()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -155,7 +157,6 @@ class _Init:
 
 def _collect_for_good() -> None:
     """Take what is imported out of the collector's sight: a worker that never touches it shares its memory."""
-    gc.collect()
     gc.freeze()
 
 
