@@ -6,11 +6,12 @@ only what IPython (inputtransformer2) would execute as a line magic before anyth
 - The block is the cell's first lines as long as they are blank, comments or `%sentinel_*` line magics. Anything
   else ends it: code, another magic, a `%%` magic, a question (`%sentinel_status?`), a prompt (`>>> `), a byte
   order mark.
-- Lines end at a line feed; a carriage return before it belongs to that end.
+- Lines end at a line feed; a carriage return before it belongs to that end. A line with any other end inside
+  (a form feed, U+2028: IPython splits there too) ends the block.
 - A magic may be indented only as the whole cell is: IPython takes off what all lines have in common, and what is
   left would be Python's IndentationError.
 - A backslash right before the line feed continues a magic on the next line.
-- The argument ends at a comment: a number sign at its start or after a blank.
+- The name ends at a space or with the line, the argument at a comment: a number sign at its start or after a blank.
 """
 
 from __future__ import annotations
@@ -50,11 +51,12 @@ def parse_leading_block(source: str) -> LeadingBlock:
     end_offset = offset = index = 0
     while index < len(lines):
         first = index
-        # The last line has no line feed behind it, so that its backslash continues nothing.
-        while lines[index].endswith("\\") and index < len(lines) - 1:
+        while lines[index].endswith("\\") and _goes_on(lines, index):
             index += 1
         pieces = lines[first : index + 1]
         index += 1
+        if any(len(piece.splitlines()) > 1 for piece in pieces):
+            break
         text = lines[first].strip(_BLANKS + "\r")
         if not text or text.startswith("#"):
             index = first + 1  # neither is continued
@@ -71,9 +73,15 @@ def parse_leading_block(source: str) -> LeadingBlock:
     return LeadingBlock(tuple(magics), end_offset)
 
 
+def _goes_on(lines: list[str], index: int) -> bool:
+    """Tell whether there is a line behind this one (the line feed that ends a cell begins none)."""
+    return index < len(lines) - 2 or (index == len(lines) - 2 and lines[-1] != "")
+
+
 def _common_indentation(lines: list[str]) -> str:
     """Return the blanks that all lines with text begin with (textwrap.dedent, by which IPython takes them off)."""
-    indentations = [line[: len(line) - len(line.lstrip(_BLANKS))] for line in lines if line.strip()]
+    # A carriage return counts as text here, as it does for dedent.
+    indentations = [line[: len(line) - len(line.lstrip(_BLANKS))] for line in lines if line.strip(_BLANKS)]
     least, greatest = min(indentations), max(indentations)
     for index, character in enumerate(least):
         if character != greatest[index]:
@@ -83,23 +91,24 @@ def _common_indentation(lines: list[str]) -> str:
 
 def _joined(pieces: list[str]) -> str:
     """Put a continued line together the way IPython's assemble_continued_line does."""
-    return " ".join([*(piece[:-1] for piece in pieces[:-1]), pieces[-1]]).strip()
+    return " ".join([*(piece[:-1] for piece in pieces[:-1]), pieces[-1].rstrip()]).lstrip(_BLANKS)
 
 
 def _magic(text: str, line_number: int) -> MagicLine | None:
-    """Return the magic in a stripped line, or None where it is none or asks for help."""
+    """Return the magic in a line that begins with it, or None where it is none or asks for help."""
     if not text.startswith(PREFIX):
         return None
-    name, _, rest = text[1:].replace("\t", " ").partition(" ")
+    name, _, rest = text[1:].partition(" ")
+    rest = rest.replace("\t", " ").strip()
     argument = _without_comment(rest)
-    if not _NAME.issuperset(name) or argument.endswith("?"):
+    asks = argument.endswith("?") and argument == rest
+    if not _NAME.issuperset(name) or asks:
         return None
     return MagicLine(line_number, name, argument)
 
 
 def _without_comment(rest: str) -> str:
     """Cut a comment off: a number sign at the start or after a blank."""
-    rest = rest.strip()
     if rest.startswith("#"):
         return ""
     return rest.partition(" #")[0].strip()
