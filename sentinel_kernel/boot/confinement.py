@@ -10,6 +10,7 @@ import socket
 
 from sentinel_kernel.abi.landlock import AccessFs, Scope
 from sentinel_kernel.abi.prctl import SecureBits
+from sentinel_kernel.abi.seccomp import BPF_INSTRUCTION_SIZE, BPF_MAXIMUM_INSTRUCTIONS
 from sentinel_kernel.linux import landlock, namespaces, network, process, seccomp
 from sentinel_kernel.policy.plan import process_limit
 
@@ -33,6 +34,7 @@ _FENCED = (
     | AccessFs.REFER
 )
 _SCOPE_ABI = 6
+_PROGRAM_BYTES = BPF_INSTRUCTION_SIZE * BPF_MAXIMUM_INSTRUCTIONS
 
 
 def take_identity(context: BootContext) -> None:
@@ -157,6 +159,13 @@ def restrict_paths(context: BootContext) -> None:
     handled = _FENCED & landlock.supported_access(abi)
     scoped = Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL if abi >= _SCOPE_ABI else Scope(0)
     landlock.restrict_self(abi, handled, scoped, [(path, handled) for path in context.plan.writable])
+
+
+def receive_filter(context: BootContext) -> None:
+    """Take the filter's program from the supervisor, which has built it meanwhile."""
+    context.filter_program = context.report.recv(_PROGRAM_BYTES)
+    if not context.filter_program:
+        raise OSError(3, "the supervisor is gone")
 
 
 def load_filter(context: BootContext) -> None:

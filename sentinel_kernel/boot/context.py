@@ -20,7 +20,6 @@ class BootContext(MutableRecord):
     """
 
     plan: BootPlan
-    filter_program: bytes
     report: socket.socket
     """SEQPACKET to the supervisor: failures, then the descriptors; closed by exec."""
     control: int
@@ -31,6 +30,7 @@ class BootContext(MutableRecord):
     """Read end of a pipe that only the supervisor writes: end of file means that it is gone."""
     trees: Mapping[str, int] = fresh(default_factory=dict)
     root_device: int = -1
+    filter_program: bytes = b""
     listener: int = -1
     workspace_upper: int = -1
     workspace_context: int = -1

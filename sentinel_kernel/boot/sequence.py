@@ -34,6 +34,7 @@ STEPS: tuple[Callable[[BootContext], None], ...] = (
     confinement.give_up_privileges,
     confinement.die_with_supervisor,
     confinement.restrict_paths,
+    confinement.receive_filter,
     confinement.load_filter,
     confinement.hand_over,
 )

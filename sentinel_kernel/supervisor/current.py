@@ -11,8 +11,7 @@ from enum import Enum
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.supervisor.channels import RunDirectory
-from sentinel_kernel.supervisor.notifications import NotificationHandler
-from sentinel_kernel.supervisor.preparation import prepare
+from sentinel_kernel.supervisor.preparation import compile_filter, prepare
 from sentinel_kernel.supervisor.sandbox import start_sandbox
 from sentinel_kernel.supervisor.trees import prepare_trees
 from sentinel_kernel.supervisor.worker_link import WorkerLink
@@ -22,9 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from sentinel_kernel.policy.compiled import CompiledPolicy
     from sentinel_kernel.supervisor.channels import Channels
     from sentinel_kernel.supervisor.identities import Identities, IdentityLease
     from sentinel_kernel.supervisor.ledger import Ledger
+    from sentinel_kernel.supervisor.notifications import NotificationHandler
     from sentinel_kernel.supervisor.preparation import Preparation, StartRequest
     from sentinel_kernel.supervisor.sandbox import Sandbox
 
@@ -84,9 +85,19 @@ def make_sandbox(
         preparation = prepare(request, lease.identity, package_directory, directory.path)
         announce(channels)
         trees = prepare_trees(preparation.plan)
-        sandbox = start_sandbox(preparation.plan, preparation.filter_program, trees, request.fault)
+        policies: list[CompiledPolicy] = []
+
+        def make_filter() -> bytes:
+            policy, program = compile_filter(preparation.profile)
+            policies.append(policy)
+            return program
+
+        sandbox = start_sandbox(preparation.plan, make_filter, trees, request.fault)
         undo.pop_all()
-        handler = NotificationHandler(sandbox.listener, preparation.policy, ledger, sandbox.pid)
+        # What only answering calls needs is imported while the sandbox's interpreter starts.
+        from sentinel_kernel.supervisor.notifications import NotificationHandler  # noqa: PLC0415
+
+        handler = NotificationHandler(sandbox.listener, policies[0], ledger, sandbox.pid)
         return Current(sandbox, preparation, lease, WorkerLink(sandbox.control), handler, channels)
 
 

@@ -6,7 +6,6 @@ import errno
 import os
 import select
 import time
-from enum import Enum
 
 from sentinel_kernel.linux.memory import read_memory
 from sentinel_kernel.policy.request import Request, pointer_copies
@@ -25,14 +24,6 @@ _A_TURN = 64
 _REMEMBERED = 256
 
 
-class Outcome(Enum):
-    """What the loop must do after one notification."""
-
-    ANSWERED = "answered"
-    KILL = "kill"
-    """The call is still held and must stay so: the sandbox dies with it."""
-
-
 class NotificationHandler:
     """Answers the notifications of one sandbox by one policy."""
 
@@ -48,30 +39,33 @@ class NotificationHandler:
         self.worker_pid = -1
         self.killed_by: Violation | None = None
 
-    def serve_waiting(self) -> Outcome:
-        """Answer what waits, a bounded number at a time: a flood must not keep the loop from its other work."""
+    def serve_waiting(self) -> bool:
+        """Answer what waits; True where the sandbox must be killed, the call still held.
+
+        A bounded number at a time: a flood must not keep the loop from its other work.
+        """
         for _ in range(_A_TURN):
-            if self.serve_one() is Outcome.KILL:
-                return Outcome.KILL
+            if self.serve_one():
+                return True
             if not any(event & select.POLLIN for _, event in self._poll.poll(0)):
                 break
-        return Outcome.ANSWERED
+        return False
 
-    def serve_one(self) -> Outcome:
-        """Take one notification and answer it.
+    def serve_one(self) -> bool:
+        """Take one notification and answer it; True where the sandbox must be killed instead, the call still held.
 
         Precondition: poll(2) said that there is one.
         """
         notification = self._listener.receive()
         if notification is None:
-            return Outcome.ANSWERED
+            return False
         try:
             return self._serve(notification)
         except Exception:  # noqa: BLE001 - fail closed: whatever went wrong here, the call is refused
             self._listener.refuse(notification.id, errno.EPERM)
-            return Outcome.ANSWERED
+            return False
 
-    def _serve(self, notification: Notification) -> Outcome:
+    def _serve(self, notification: Notification) -> bool:
         copies = pointer_copies(notification.number, notification.architecture)
         pid = self._process_of(notification.thread)
         registers = None
@@ -84,7 +78,7 @@ class NotificationHandler:
                 and self._ledger.repeat(registers)
             ):
                 self._listener.refuse(notification.id, refusal)
-                return Outcome.ANSWERED
+                return False
         copied = {
             copy.argument: read_memory(
                 notification.thread,
@@ -96,7 +90,7 @@ class NotificationHandler:
         command = self._command_of(pid)
         # Everything above was read by a number that another thread may have got meanwhile: only now it is known.
         if not self._listener.is_valid(notification.id):
-            return Outcome.ANSWERED
+            return False
         request = Request(
             number=notification.number,
             architecture=notification.architecture,
@@ -111,7 +105,7 @@ class NotificationHandler:
 
     def _answer(
         self, notification: Notification, request: Request, registers: tuple[object, ...] | None
-    ) -> Outcome:
+    ) -> bool:
         verdict = judge(request, self._policy)
         violation = None
         if verdict.report:
@@ -121,14 +115,14 @@ class NotificationHandler:
             violation = self._ledger.record(made, registers if verdict.kind == REFUSE else None)
         if verdict.kind == KILL:
             self.killed_by = violation
-            return Outcome.KILL
+            return True
         if verdict.kind == CONTINUE:
             self._listener.proceed(notification.id)
-            return Outcome.ANSWERED
+            return False
         if registers is not None and verdict.report and len(self._refusals) < _REMEMBERED:
             self._refusals[registers] = verdict.errno
         self._listener.refuse(notification.id, verdict.errno)
-        return Outcome.ANSWERED
+        return False
 
     def _process_of(self, thread: int) -> int:
         """Return the process of a thread; the thread's own number where /proc no longer has it."""

@@ -1,4 +1,4 @@
-"""From a start request to everything one boot needs: profile, policy, filter, plan."""
+"""From a start request to what one boot needs: profile and plan, then policy and filter."""
 
 from __future__ import annotations
 
@@ -53,8 +53,6 @@ class Preparation(Record):
     """Everything one boot needs."""
 
     profile: Profile
-    policy: CompiledPolicy
-    filter_program: bytes
     plan: BootPlan
 
 
@@ -89,7 +87,7 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
 def prepare(
     request: StartRequest, identity: Identity, package_directory: str, absent_inside: str
 ) -> Preparation:
-    """Load the profile, compile its filter and plan the boot.
+    """Load the profile and plan the boot.
 
     Raises:
         ProfileError: the profile can't be used.
@@ -98,7 +96,6 @@ def prepare(
 
     """
     profile = load_profile(request.profile, request.profile_directories)
-    policy = compile_policy(profile, os.uname().machine)
     processors = sorted(os.sched_getaffinity(0))
     resolved = profile.resources.resolve(available_memory_bytes(), len(processors))
     cpu_count = resolved.cpu_count
@@ -144,7 +141,19 @@ def prepare(
         absent_inside=absent_inside,
         cpus=cpus,
     )
-    return Preparation(profile, policy, build_filter(policy, cache_directory()), plan)
+    return Preparation(profile, plan)
+
+
+def compile_filter(profile: Profile) -> tuple[CompiledPolicy, bytes]:
+    """Compile the profile's policy and its filter; done while the sandbox's child is busy mounting.
+
+    Raises:
+        ProfileError: the rules can't be told apart by a filter.
+        UnsupportedHost: libseccomp or a system call table is missing.
+
+    """
+    policy = compile_policy(profile, os.uname().machine)
+    return policy, build_filter(policy, cache_directory())
 
 
 def cache_directory() -> str:

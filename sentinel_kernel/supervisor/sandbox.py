@@ -20,7 +20,7 @@ from sentinel_kernel.record import MutableRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sentinel_kernel.policy.plan import BootPlan
 
@@ -98,11 +98,15 @@ class Sandbox(MutableRecord):
 
 
 def start_sandbox(
-    plan: BootPlan, filter_program: bytes, trees: Mapping[str, int], fault: tuple[str, int] | None = None
+    plan: BootPlan,
+    make_filter: Callable[[], bytes],
+    trees: Mapping[str, int],
+    fault: tuple[str, int] | None = None,
 ) -> Sandbox:
     """Make the sandbox of ``plan``: on return the filter is loaded and the payload is being executed.
 
-    ``trees`` are the detached mounts of :func:`~sentinel_kernel.supervisor.trees.prepare_trees`; they are used up.
+    ``make_filter`` is called while the child mounts, which takes about as long. ``trees`` are the detached mounts of
+    :func:`~sentinel_kernel.supervisor.trees.prepare_trees`; they are used up.
 
     Precondition: this process has one thread, and descriptors 0, 1 and 2 are open.
 
@@ -134,7 +138,6 @@ def start_sandbox(
             boot(
                 BootContext(
                     plan=plan,
-                    filter_program=filter_program,
                     report=child_report,
                     control=child_control.fileno(),
                     error_output=child_error,
@@ -157,6 +160,9 @@ def start_sandbox(
             ) from None
         os.write(go, b"g")
         child_ends.close()
+        # A child that has failed by now is not there to take it; its report says why.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            report.send(make_filter())
         descriptors = _receive_hand_over(report)
         own_ends.pop_all()
         os.close(go)

@@ -25,7 +25,6 @@ from sentinel_kernel.supervisor.current import (
 )
 from sentinel_kernel.supervisor.identities import Identities
 from sentinel_kernel.supervisor.ledger import Ledger
-from sentinel_kernel.supervisor.notifications import Outcome
 from sentinel_kernel.supervisor.preparation import parse_start
 from sentinel_kernel.supervisor.remedies import describe
 from sentinel_kernel.supervisor.salvage import artifact_store, salvage
@@ -115,7 +114,7 @@ class Session:
 
     def _serve_notifications(self, current: Current) -> bool:
         """Answer held calls; False where the sandbox was killed over one."""
-        if current.handler.serve_waiting() is Outcome.KILL:
+        if current.handler.serve_waiting():
             self._rule_kill(current)
             return False
         return True

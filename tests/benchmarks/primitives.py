@@ -55,12 +55,13 @@ class Setup:
 
     def ours(self) -> float:
         """Return the seconds from before clone(2) until the filter is loaded and its listener is here."""
+        from sentinel_kernel.supervisor.preparation import compile_filter
         from sentinel_kernel.supervisor.sandbox import start_sandbox
         from sentinel_kernel.supervisor.trees import prepare_trees
 
         trees = prepare_trees(self._prepared.plan)
         started = time.perf_counter()
-        sandbox = start_sandbox(self._prepared.plan, self._prepared.filter_program, trees)
+        sandbox = start_sandbox(self._prepared.plan, lambda: compile_filter(self._prepared.profile)[1], trees)
         taken = time.perf_counter() - started
         sandbox.end()
         sandbox.close()
