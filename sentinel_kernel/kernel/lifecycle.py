@@ -56,6 +56,9 @@ INTERRUPT_SECONDS = 30.0
 STOP_SECONDS = 2.0
 """How long the end of the supervisor is awaited; it goes on saving files when the host has left."""
 
+STARTS = 3
+"""How many supervisors may end before one gets a sandbox up; after that it is this machine's fault."""
+
 DEATHS, DEATH_SECONDS = 5, 60.0
 """After so many deaths within this time the kernel exits, so that the server's own limit applies."""
 
@@ -92,6 +95,7 @@ class Lifecycle:
         self._after_death = False
         self._dead_generation = 0
         self._was_ready = False
+        self._failed_starts = 0
         self._start_pending = True
         """The answer to the last start request is out: what is ready before it is an older sandbox."""
 
@@ -154,7 +158,11 @@ class Lifecycle:
         log(reason)
         self._close_inner()
         if not self._was_ready:
-            self._unavailable(_supervisor_problem(reason))
+            self._failed_starts += 1
+            if self._failed_starts >= STARTS:
+                self._unavailable(_supervisor_problem(reason))
+            else:
+                self._start_sandbox("start")
             return
         self._died({"kind": "supervisor_error", "detail": reason}, restart=True)
 
@@ -172,6 +180,7 @@ class Lifecycle:
             self.ready = event
             self.problem = None
             self._was_ready = True
+            self._failed_starts = 0
             self._maybe_ready()
         elif name == protocol.EVENT_VIOLATION and isinstance(event.get("violation"), dict):
             self._listener.violation_reported(event["violation"])
