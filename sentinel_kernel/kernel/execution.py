@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _OUTSTANDING = 10_000
 """The most unanswered requests that are remembered; older ones are forgotten (their client has long gone)."""
 
+_WHO = "kernel_info_request"
 _OVERTAKING = frozenset({"comm_open", "comm_msg", "comm_close"})
 """Messages that do not wait behind waiting cells: the running one may be awaiting them (ipykernel 7.4)."""
 
@@ -144,7 +145,8 @@ class Execution:
 
         Cells that wait, or are not with the worker yet, are answered as aborted or wait on, as asked;
         ``keep``, the cell whose magic wants another worker, stays under way. Returns the cells that the
-        worker had, and the other requests that it had not answered.
+        worker had (where it had none and others are aborted, the first of these), and the other requests that
+        it had not answered.
         """
         self.held = True
         for lane in self._lanes.values():
@@ -155,15 +157,32 @@ class Execution:
                     current.attempt += 1
                     current.stage = Stage.QUEUED
                     lane.queue.appendleft(current)
-            if abort_waiting:
-                self._abort_waiting(lane)
         lost, unanswered = list(self.running.values()), list(self._outstanding.values())
+        if abort_waiting:
+            if not lost and (told := self._take_first_waiting()) is not None:
+                lost.append(told)
+            for lane in self._lanes.values():
+                self._abort_waiting(lane)
         self.running.clear()
         self._outstanding.clear()
+        # A client that asks who is there, while a worker is replaced by the next, is answered by the next.
+        for request in [request for request in unanswered if request.msg_type == _WHO]:
+            unanswered.remove(request)
+            self.add(request)
         for cell in lost:
             cell.stage = Stage.DONE
             self.last_cell = cell
         return lost, unanswered
+
+    def _take_first_waiting(self) -> Cell | None:
+        """Take one cell out of the queues: with none running it is where a person learns of the worker's death."""
+        for lane in self._lanes.values():
+            for waiting in lane.queue:
+                if isinstance(waiting, Cell):
+                    lane.queue.remove(waiting)
+                    self._outbox.status("busy", waiting.request.header)
+                    return waiting
+        return None
 
     def _abort_waiting(self, lane: _Lane) -> None:
         cells = [waiting for waiting in lane.queue if isinstance(waiting, Cell)]

@@ -218,7 +218,8 @@ class Host:
             if not cell.silent and not cell.replied:
                 self.outbox.error(error, cell.request.header)
             if not cell.replied:
-                reply = {"status": "error", "execution_count": cell.execution_count, "payload": [], **error}
+                count = self.execution.last_count if cell.execution_count is None else cell.execution_count
+                reply = {"status": "error", "execution_count": count, "payload": [], **error}
                 self.outbox.reply(cell.request, {**reply, "user_expressions": {}}, {"status": "error"})
             if not cell.idle:
                 self.outbox.status("idle", cell.request.header)
