@@ -114,7 +114,7 @@ class Inner:
                     break
 
     def close(self) -> None:
-        """Stop watching and close all four; messages that were read stay in their streams."""
+        """Stop watching and close all four; what was read and not taken is dropped."""
         for channel in list(self._watched):
             self._loop.forget(self._streams[channel].fileno())
         self._watched.clear()

@@ -128,6 +128,11 @@ class Decoder:
         self._block: _Block | None = None
         self._block_more = False
 
+    def discard(self) -> None:
+        """Drop what was read: half a message may hold hundreds of megabytes, and is part of a reference cycle."""
+        self.messages.clear()
+        self._frames, self._block = [], None
+
     def room(self) -> memoryview:
         """Return where the next bytes go (never empty)."""
         if self._block is not None:
@@ -287,10 +292,11 @@ class Stream:
         return bool(self._outgoing)
 
     def close(self) -> None:
-        """Close the socket; what is still queued is dropped."""
+        """Close the socket; what is queued, and what was read and not taken, is dropped."""
         self._socket.close()
         self._outgoing.clear()
         self._waiting.clear()
+        self._decoder.discard()
 
     def receive(self) -> int:
         """Read once; whole messages are added to ``messages``. Returns how many bytes came, 0 for none now.

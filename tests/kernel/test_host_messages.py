@@ -242,7 +242,7 @@ def test_repeats_are_folded_and_the_final_count_is_there_before_idle(
     assert 1 <= len(shown) <= 5
     assert len({content["transient"]["display_id"] for content in shown}) == 1
     assert shown[-1]["data"][VIOLATION_TYPE]["count"] == 199
-    assert "(×199)" in shown[-1]["data"]["text/plain"]  # noqa: RUF001 - the multiplication sign
+    assert "(×199)" in shown[-1]["data"]["text/plain"]
 
 
 def test_a_cleared_cell_shows_its_violations_again(kernel: HostedKernel, worker: FakeWorker) -> None:
@@ -292,10 +292,8 @@ def test_scripts_are_held_back_however_they_are_written(
 ) -> None:
     msg_id = kernel.client.execute("a")
     request, header = worker.start_cell()
-    text = '{"data": {%s: "alert(1)", "text/plain": "%s"}, "metadata": {}, "transient": {}}' % (
-        key,
-        "x" * padding,
-    )
+    data = f'{{{key}: "alert(1)", "text/plain": "{"x" * padding}"}}'
+    text = f'{{"data": {data}, "metadata": {{}}, "transient": {{}}}}'
     worker.publish("display_data", {}, header)
     parts = worker_parts("display_data", header, text.encode())
     worker.send("iopub", parts)
@@ -386,7 +384,7 @@ def test_prompts_pass_only_from_a_cell_that_may_ask_one_at_a_time(
     request, _ = worker.start_cell()
     worker.reply(request, {"prompt": "no"}, "stdin", "input_request")
     worker.end_cell(request)
-    with pytest.raises(Exception, match="^$"):
+    with pytest.raises(Exception, match=r"^$"):
         kernel.client.get_stdin_msg(timeout=0.2)
     with pytest.raises(TimeoutError):
         worker.frames("stdin", 0.1)

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
-
 from waiting import wait_until
 
 from sentinel_kernel.kernel.wire import DELIMITER, encode, split

@@ -1,0 +1,391 @@
+"""Start, interrupt, death, unavailability and end: a client is always told, and never left waiting."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+from queue import Empty
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import zmq
+from hosted_kernel import HostedKernel, kinds
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from waiting import wait_until
+
+from sentinel_kernel.kernel.wire import DELIMITER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hosted_kernel import FakeWorker
+
+MIB = 1024 * 1024
+UNAVAILABLE = {
+    "step": "clone",
+    "errno": 1,
+    "cause_en": "No namespaces.",
+    "cause_zh": "没有命名空间。",
+    "remedy_en": "Allow them.",
+    "remedy_zh": "请允许。",
+}
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Iterator[HostedKernel]:
+    kernel = HostedKernel(tmp_path)
+    yield kernel
+    kernel.close()
+
+
+@pytest.fixture
+def worker(kernel: HostedKernel) -> FakeWorker:
+    worker = kernel.start_worker()
+    kernel.subscribe()
+    kernel.client.shell_channel.send(kernel.client.session.msg("comm_msg", {}))
+    worker.take("shell")  # the host knows that the worker is there
+    return worker
+
+
+def died(kernel: HostedKernel, cause: dict[str, Any], **more: Any) -> None:
+    kernel.event("worker_died", generation=kernel.generation, cause=cause, replaced=True, **more)
+
+
+@pytest.mark.parametrize(
+    ("cause", "says"),
+    [
+        ({"kind": "signal", "signal": 9}, "died of SIGKILL"),
+        ({"kind": "signal", "signal": 11}, "segmentation fault"),
+        ({"kind": "exit", "status": 3}, "exit status 3"),
+        ({"kind": "rule_kill", "violation_id": "x", "detail": "mount"}, "system call mount"),
+        ({"kind": "supervisor_error", "detail": "init did not answer"}, "init did not answer"),
+        ({}, "supervisor stopped"),
+    ],
+)
+def test_a_death_is_explained_in_the_cell_and_a_new_worker_goes_on(
+    kernel: HostedKernel, worker: FakeWorker, cause: dict[str, Any], says: str
+) -> None:
+    running = kernel.client.execute("a")
+    _, header = worker.start_cell(4)
+    kernel.client.comm_info()
+    assert worker.take("shell")[1]["msg_type"] == "comm_info_request"
+    waiting = kernel.client.execute("b")
+    worker.publish("stream", {"name": "stdout", "text": "last words"}, header)
+    worker.close()
+    died(kernel, cause)
+    fresh = kernel.start_worker(start_id=None)
+    replies = {reply["parent_header"]["msg_id"]: reply for reply in (kernel.reply() for _ in range(3))}
+    assert replies[running]["content"]["ename"] == "SandboxDied"
+    assert says in replies[running]["content"]["evalue"]
+    assert replies[waiting]["content"]["status"] == "aborted"
+    outputs = kernel.outputs("starting")
+    states = kinds(outputs)
+    assert states[:3] == ["busy", "execute_input", "stream"]
+    assert states[-2:] == ["restarting", "starting"]
+    error = next(content for kind, content in outputs if kind == "error")
+    assert any(line.startswith("HINT → ") for line in error["traceback"])
+    kernel.client.execute("c")
+    fresh.run_cell(1)
+    assert kernel.reply()["content"]["status"] == "ok"
+
+
+def test_the_new_worker_of_a_dead_one_counts_anew(kernel: HostedKernel, worker: FakeWorker) -> None:
+    kernel.client.execute("a")
+    worker.start_cell(9)
+    worker.send("shell", [b"x"] * 2000)
+    start = kernel.operation("start")
+    assert start["reason"] == "restart"
+    assert not [argument for argument in start["argv"] if "execution_count" in argument]
+
+
+def test_after_five_unexplained_deaths_the_kernel_gives_up(kernel: HostedKernel, worker: FakeWorker) -> None:
+    for _ in range(4):
+        died(kernel, {"kind": "signal", "signal": 11})
+        kernel.start_worker(start_id=None)
+    assert kernel.process.poll() is None
+    died(kernel, {"kind": "signal", "signal": 11})
+    assert kernel.process.wait(10) == 1
+    assert kernel.operation("stop")
+
+
+def test_kills_by_a_rule_do_not_count_as_a_crash(kernel: HostedKernel, worker: FakeWorker) -> None:
+    for _ in range(6):
+        died(kernel, {"kind": "rule_kill", "detail": "mount"})
+        kernel.start_worker(start_id=None)
+    kernel.client.execute("a")
+    kernel.workers[-1].run_cell()
+    assert kernel.reply()["content"]["status"] == "ok"
+
+
+def test_an_interrupt_goes_to_the_supervisor_and_is_answered(
+    kernel: HostedKernel, worker: FakeWorker
+) -> None:
+    message = kernel.client.session.msg("interrupt_request", {})
+    kernel.client.control_channel.send(message)
+    assert kernel.operation("interrupt")
+    assert kernel.reply("control")["content"] == {"status": "ok"}
+    assert kinds(kernel.outputs(parent=message["header"]["msg_id"])) == ["busy", "idle"]
+    kernel.process.send_signal(signal.SIGINT)
+    assert kernel.operation("interrupt")
+
+
+def test_a_shutdown_lets_the_worker_finish_and_ends_the_sandbox(
+    kernel: HostedKernel, worker: FakeWorker
+) -> None:
+    kernel.client.shutdown(restart=True)
+    request = worker.take("control")
+    assert request[2]["restart"] is True
+    worker.reply(request, {"status": "ok", "restart": True}, "control")
+    assert kernel.reply("control")["content"] == {"status": "ok", "restart": True}
+    assert kernel.operation("stop")
+    assert kernel.process.wait(5) == 0
+
+
+def test_a_shutdown_does_not_wait_for_a_worker_that_is_silent(
+    kernel: HostedKernel, worker: FakeWorker
+) -> None:
+    kernel.client.shutdown()
+    assert kernel.reply("control")["content"]["status"] == "ok"
+    assert kernel.process.wait(5) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_kernel_and_the_sandbox_first(
+    kernel: HostedKernel, worker: FakeWorker, number: int
+) -> None:
+    kernel.process.send_signal(number)
+    assert kernel.operation("stop")
+    assert kernel.process.wait(5) == 0
+
+
+def test_the_kernel_ends_with_its_parent(tmp_path: Path) -> None:
+    pid = os.posix_spawn("/bin/sleep", ["sleep", "600"], {})
+    kernel = HostedKernel(tmp_path, JPY_PARENT_PID=str(pid))
+    kernel.start_worker()
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert kernel.process.wait(5) == 0
+    kernel.close()
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_without_a_sandbox_everything_is_answered(tmp_path: Path, language: str) -> None:
+    kernel = HostedKernel(tmp_path, SENTINEL_LANG=language)
+    kernel.event("unavailable", **UNAVAILABLE)
+    kernel.event("reply", id=1, ok=False)
+    kernel.subscribe()
+    client = kernel.client
+    client.kernel_info()
+    assert kernel.reply()["content"]["language_info"]["name"] == "python"
+    msg_id = client.execute("print(1)")
+    client.execute("print(2)")
+    outputs = kernel.outputs(parent=msg_id)
+    assert kinds(outputs) == ["busy", "execute_input", "error", "idle"]
+    error = outputs[2][1]
+    assert error["ename"] == "SandboxUnavailable"
+    words = (
+        ("clone (errno 1)", "没有命名空间。", "请允许。")
+        if language == "zh"
+        else ("clone (errno 1)", "No namespaces.")
+    )
+    assert all(word in error["evalue"] for word in words)
+    assert kernel.reply()["content"]["status"] == "error"
+    assert kernel.reply()["content"]["status"] == "aborted"
+    for ask, expected in (
+        (lambda: client.complete("x"), {"status": "error", "matches": []}),
+        (lambda: client.inspect("x"), {"status": "error", "found": False}),
+        (lambda: client.history(), {"status": "error", "history": []}),
+        (lambda: client.is_complete("x"), {"status": "unknown"}),
+        (lambda: client.comm_info(), {"status": "ok", "comms": {}}),
+    ):
+        ask()
+        content = kernel.reply()["content"]
+        assert expected.items() <= content.items()
+    debug = client.session.msg("debug_request", {"type": "request", "seq": 1, "command": "debugInfo"})
+    client.control_channel.send(debug)
+    assert kernel.reply("control")["content"]["success"] is False
+    client.execute("%sentinel_status")
+    content = kernel.reply()["content"]
+    assert content["status"] == "ok"
+    kernel.close()
+
+
+def test_a_reset_tries_again_where_there_was_no_sandbox(kernel: HostedKernel) -> None:
+    kernel.event("unavailable", **UNAVAILABLE)
+    kernel.event("reply", id=1, ok=False)
+    kernel.subscribe()
+    kernel.client.execute("%sentinel_reset\nprint(1)")
+    worker = kernel.restart_worker()
+    worker.run_cell()
+    assert kernel.reply()["content"]["status"] == "ok"
+
+
+def test_a_switch_that_fails_says_so_in_its_cell(kernel: HostedKernel, worker: FakeWorker) -> None:
+    kernel.client.execute("%sentinel_reset\nprint(1)")
+    request = kernel.operation("start")
+    kernel.event("unavailable", **UNAVAILABLE)
+    kernel.answer(request, ok=False)
+    assert kernel.reply()["content"]["ename"] == "SandboxUnavailable"
+
+
+def test_a_supervisor_that_ends_before_any_sandbox_is_named(kernel: HostedKernel) -> None:
+    kernel.control.shutdown(2)
+    kernel.subscribe()
+    kernel.client.execute("print(1)")
+    content = kernel.reply()["content"]
+    assert content["ename"] == "SandboxUnavailable"
+    assert "supervisor" in content["evalue"]
+
+
+def test_a_supervisor_that_is_silent_counts_as_dead(kernel: HostedKernel, worker: FakeWorker) -> None:
+    kernel.control.shutdown(2)
+    kernel.client.execute("print(1)")
+    content = kernel.reply()["content"]
+    # A new supervisor (the real one) is started; whatever comes of it, this cell is answered.
+    assert content["status"] in ("aborted", "error", "ok")
+
+
+@pytest.mark.parametrize("frame_bytes", [1, 1000, MIB])
+def test_an_endless_message_leaves_the_hosts_memory_flat(
+    kernel: HostedKernel, worker: FakeWorker, frame_bytes: int
+) -> None:
+    kernel.client.execute("a")
+    worker.start_cell()
+    before = kernel.resident_bytes()
+    frame = (
+        b"\x01" + bytes((frame_bytes,)) if frame_bytes < 256 else b"\x03" + frame_bytes.to_bytes(8, "big")
+    ) + bytes(frame_bytes)
+    most = before
+    sock = worker.sockets["iopub"]
+    sock.settimeout(10)
+    with contextlib.suppress(OSError):
+        for _ in range(1100):
+            sock.sendall(frame)
+            most = max(most, kernel.resident_bytes())
+    assert kernel.operation("start")["reason"] == "restart"
+    # 512 MiB is the most that one message may have.
+    assert most - before < (16 * MIB if frame_bytes < MIB else 560 * MIB)
+    wait_until(lambda: kernel.resident_bytes() - before < 16 * MIB, "the memory is given back")
+    assert kernel.reply()["content"]["ename"] == "SandboxDied"
+
+
+FRAME = st.binary(max_size=40) | st.sampled_from(
+    [DELIMITER, b"{}", b"[]", b'{"msg_type":"status"}', b"\xff", b"1" * 5000]
+)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(st.lists(st.tuples(st.sampled_from(["shell", "control", "stdin", "iopub"]), st.lists(FRAME, min_size=1, max_size=9)),
+                max_size=12))  # fmt: skip
+def test_no_frames_of_the_worker_bring_the_host_down(
+    kernel: HostedKernel, messages: list[tuple[str, list[bytes]]]
+) -> None:
+    worker = kernel.workers[-1] if kernel.workers else kernel.start_worker()
+    for channel, frames in messages:
+        worker.send(channel, frames)
+    still_serves(kernel, worker)
+
+
+def still_serves(kernel: HostedKernel, worker: FakeWorker) -> None:
+    kernel.client.execute("a")
+    worker.run_cell()
+    while kernel.reply()["parent_header"].get("session") != kernel.client.session.session:
+        pass
+
+
+HOSTILE = (
+    [],
+    {},
+    None,
+    5,
+    "x",
+    {"execution_state": []},
+    {"execution_count": "x", "code": 1},
+    {"execution_count": 10**30},
+    {"wait": {}},
+    {"data": [], "transient": {"display_id": {}}},
+    {"data": {"text/javascript": {"a": [[[]]]}}, "metadata": 3},
+    {"status": ["error"]},
+    {"comm_id": None, "data": {"state": {"outputs": "x"}}},
+)
+
+
+def test_well_signed_nonsense_of_the_worker_is_survived(kernel: HostedKernel, worker: FakeWorker) -> None:
+    kernel.client.execute("a", allow_stdin=True)
+    request, header = worker.start_cell()
+    kinds_sent = [
+        "status", "execute_input", "clear_output", "display_data", "update_display_data", "comm_msg", "stream",
+        "error", "execute_reply", "shutdown_reply", "iopub_welcome", "input_request", "", "x" * 300,
+    ]  # fmt: skip
+    chooser = random.Random(7)
+    for kind in kinds_sent:
+        for content in HOSTILE:
+            parent = chooser.choice([header, {}, {"msg_id": 5}, {"msg_id": "x" * 5000}])
+            worker.publish(kind, content, parent)
+            forged = [request[0], {**request[1], **parent}, {}]
+            worker.reply(forged, content, chooser.choice(["control", "stdin"]), kind)
+    deep = b'{"data":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    worker.send("iopub", [b"", DELIMITER, b"", b'{"msg_type":"display_data"}', b"{}", b"{}", deep])
+    worker.end_cell(request)
+    assert kernel.reply()["content"]["status"] == "ok"
+    kernel.client.execute("b")
+    worker.run_cell(2)
+    assert kernel.reply()["content"]["status"] == "ok"
+
+
+def test_a_client_that_stalls_holds_the_worker_back_and_not_the_hosts_memory(
+    kernel: HostedKernel, worker: FakeWorker
+) -> None:
+    stalled = kernel.client.context.socket(zmq.SUB)
+    stalled.rcvhwm = 1
+    stalled.setsockopt(zmq.RCVBUF, 4096)
+    stalled.subscribe(b"t")  # a topic of its own, so that its subscription is confirmed
+    stalled.connect(f"tcp://127.0.0.1:{kernel.client.iopub_port}")
+    stalled.recv()  # its own welcome or somebody's: it is connected
+    kernel.client.execute("a")
+    request, header = worker.start_cell()
+    before = kernel.resident_bytes()
+    text = "x" * 30_000
+    sent = 0
+    sock = worker.sockets["iopub"]
+    stream = worker.streams["iopub"]
+    deadline = time.monotonic() + 4
+    while time.monotonic() < deadline and sent < 20_000:
+        worker_publish_nowait(stream, header, text)
+        sent += 1
+        if stream.pending_bytes > 4 * MIB:
+            time.sleep(0.05)
+            stream.flush()
+            if stream.pending_bytes > 4 * MIB and time.monotonic() > deadline - 2:
+                break
+    assert stream.wants_write, "the worker is held back"
+    assert kernel.resident_bytes() - before < 150 * MIB
+    assert sock.fileno() > 0
+    # After the deadline the client that reads gets everything, the one that does not loses messages.
+    got = 0
+    ended = time.monotonic() + 30
+    while got < sent and time.monotonic() < ended:
+        stream.flush()
+        with contextlib.suppress(Empty):
+            while kernel.client.get_iopub_msg(timeout=0.02)["msg_type"] != "stream":
+                pass
+            got += 1
+    assert got == sent
+    stalled.close(linger=0)
+    worker.end_cell(request)
+    assert kernel.reply()["content"]["status"] == "ok"
+
+
+def worker_publish_nowait(stream: Any, header: dict[str, Any], text: str) -> None:
+    from hosted_kernel import json_parts
+
+    stream.send([b"t", DELIMITER, b"", *json_parts("stream", {"name": "stdout", "text": text}, header)])
