@@ -47,8 +47,7 @@ def kernel(tmp_path: Path) -> Iterator[HostedKernel]:
 def worker(kernel: HostedKernel) -> FakeWorker:
     worker = kernel.start_worker()
     kernel.subscribe()
-    kernel.client.shell_channel.send(kernel.client.session.msg("comm_msg", {}))
-    worker.take("shell")  # the host knows that the worker is there
+    kernel.wait_arrived(worker)
     return worker
 
 
@@ -75,6 +74,7 @@ def test_a_death_is_explained_in_the_cell_and_a_new_worker_goes_on(
     kernel.client.comm_info()
     assert worker.take("shell")[1]["msg_type"] == "comm_info_request"
     waiting = kernel.client.execute("b")
+    kernel.wait_arrived(worker)
     worker.publish("stream", {"name": "stdout", "text": "last words"}, header)
     worker.close()
     died(kernel, cause)
@@ -103,7 +103,8 @@ def test_the_new_worker_of_a_dead_one_counts_anew(kernel: HostedKernel, worker: 
     assert not [argument for argument in start["argv"] if "execution_count" in argument]
 
 
-def test_after_five_unexplained_deaths_the_kernel_gives_up(kernel: HostedKernel, worker: FakeWorker) -> None:
+@pytest.mark.usefixtures("worker")
+def test_after_five_unexplained_deaths_the_kernel_gives_up(kernel: HostedKernel) -> None:
     for _ in range(4):
         died(kernel, {"kind": "signal", "signal": 11})
         kernel.start_worker(start_id=None)
@@ -113,7 +114,8 @@ def test_after_five_unexplained_deaths_the_kernel_gives_up(kernel: HostedKernel,
     assert kernel.operation("stop")
 
 
-def test_kills_by_a_rule_do_not_count_as_a_crash(kernel: HostedKernel, worker: FakeWorker) -> None:
+@pytest.mark.usefixtures("worker")
+def test_kills_by_a_rule_do_not_count_as_a_crash(kernel: HostedKernel) -> None:
     for _ in range(6):
         died(kernel, {"kind": "rule_kill", "detail": "mount"})
         kernel.start_worker(start_id=None)
@@ -122,9 +124,8 @@ def test_kills_by_a_rule_do_not_count_as_a_crash(kernel: HostedKernel, worker: F
     assert kernel.reply()["content"]["status"] == "ok"
 
 
-def test_an_interrupt_goes_to_the_supervisor_and_is_answered(
-    kernel: HostedKernel, worker: FakeWorker
-) -> None:
+@pytest.mark.usefixtures("worker")
+def test_an_interrupt_goes_to_the_supervisor_and_is_answered(kernel: HostedKernel) -> None:
     message = kernel.client.session.msg("interrupt_request", {})
     kernel.client.control_channel.send(message)
     assert kernel.operation("interrupt")
@@ -146,18 +147,16 @@ def test_a_shutdown_lets_the_worker_finish_and_ends_the_sandbox(
     assert kernel.process.wait(5) == 0
 
 
-def test_a_shutdown_does_not_wait_for_a_worker_that_is_silent(
-    kernel: HostedKernel, worker: FakeWorker
-) -> None:
+@pytest.mark.usefixtures("worker")
+def test_a_shutdown_does_not_wait_for_a_worker_that_is_silent(kernel: HostedKernel) -> None:
     kernel.client.shutdown()
     assert kernel.reply("control")["content"]["status"] == "ok"
     assert kernel.process.wait(5) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_kernel_and_the_sandbox_first(
-    kernel: HostedKernel, worker: FakeWorker, number: int
-) -> None:
+@pytest.mark.usefixtures("worker")
+def test_a_signal_ends_the_kernel_and_the_sandbox_first(kernel: HostedKernel, number: int) -> None:
     kernel.process.send_signal(number)
     assert kernel.operation("stop")
     assert kernel.process.wait(5) == 0
@@ -195,13 +194,16 @@ def test_without_a_sandbox_everything_is_answered(tmp_path: Path, language: str)
     )
     assert all(word in error["evalue"] for word in words)
     assert kernel.reply()["content"]["status"] == "error"
-    assert kernel.reply()["content"]["status"] == "aborted"
+    assert kernel.reply()["content"]["status"] in (
+        "aborted",
+        "error",
+    )  # as it came before or after the first's end
     for ask, expected in (
         (lambda: client.complete("x"), {"status": "error", "matches": []}),
         (lambda: client.inspect("x"), {"status": "error", "found": False}),
-        (lambda: client.history(), {"status": "error", "history": []}),
+        (client.history, {"status": "error", "history": []}),
         (lambda: client.is_complete("x"), {"status": "unknown"}),
-        (lambda: client.comm_info(), {"status": "ok", "comms": {}}),
+        (client.comm_info, {"status": "ok", "comms": {}}),
     ):
         ask()
         content = kernel.reply()["content"]
@@ -225,29 +227,13 @@ def test_a_reset_tries_again_where_there_was_no_sandbox(kernel: HostedKernel) ->
     assert kernel.reply()["content"]["status"] == "ok"
 
 
-def test_a_switch_that_fails_says_so_in_its_cell(kernel: HostedKernel, worker: FakeWorker) -> None:
+@pytest.mark.usefixtures("worker")
+def test_a_switch_that_fails_says_so_in_its_cell(kernel: HostedKernel) -> None:
     kernel.client.execute("%sentinel_reset\nprint(1)")
     request = kernel.operation("start")
     kernel.event("unavailable", **UNAVAILABLE)
     kernel.answer(request, ok=False)
     assert kernel.reply()["content"]["ename"] == "SandboxUnavailable"
-
-
-def test_a_supervisor_that_ends_before_any_sandbox_is_named(kernel: HostedKernel) -> None:
-    kernel.control.shutdown(2)
-    kernel.subscribe()
-    kernel.client.execute("print(1)")
-    content = kernel.reply()["content"]
-    assert content["ename"] == "SandboxUnavailable"
-    assert "supervisor" in content["evalue"]
-
-
-def test_a_supervisor_that_is_silent_counts_as_dead(kernel: HostedKernel, worker: FakeWorker) -> None:
-    kernel.control.shutdown(2)
-    kernel.client.execute("print(1)")
-    content = kernel.reply()["content"]
-    # A new supervisor (the real one) is started; whatever comes of it, this cell is answered.
-    assert content["status"] in ("aborted", "error", "ok")
 
 
 @pytest.mark.parametrize("frame_bytes", [1, 1000, MIB])
@@ -277,6 +263,7 @@ def test_an_endless_message_leaves_the_hosts_memory_flat(
 FRAME = st.binary(max_size=40) | st.sampled_from(
     [DELIMITER, b"{}", b"[]", b'{"msg_type":"status"}', b"\xff", b"1" * 5000]
 )
+CHANNEL = st.sampled_from(["shell", "control", "stdin", "iopub"])
 
 
 @settings(
@@ -284,8 +271,7 @@ FRAME = st.binary(max_size=40) | st.sampled_from(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(st.lists(st.tuples(st.sampled_from(["shell", "control", "stdin", "iopub"]), st.lists(FRAME, min_size=1, max_size=9)),
-                max_size=12))  # fmt: skip
+@given(st.lists(st.tuples(CHANNEL, st.lists(FRAME, min_size=1, max_size=9)), max_size=12))
 def test_no_frames_of_the_worker_bring_the_host_down(
     kernel: HostedKernel, messages: list[tuple[str, list[bytes]]]
 ) -> None:

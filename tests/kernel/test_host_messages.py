@@ -60,12 +60,6 @@ def worker(kernel: HostedKernel) -> FakeWorker:
     return worker
 
 
-def all_arrived(kernel: HostedKernel, worker: FakeWorker) -> None:
-    """Wait until the host has what the client sent: a comm message, which overtakes, comes behind it."""
-    kernel.client.shell_channel.send(kernel.client.session.msg("comm_msg", {"comm_id": "x", "data": {}}))
-    assert worker.take("shell")[1]["msg_type"] == "comm_msg"
-
-
 def test_requests_wait_for_the_worker_and_reach_it_as_they_were_sent(kernel: HostedKernel) -> None:
     msg_id = kernel.client.execute("é = '\\u2028'  # as typed")
     worker = kernel.start_worker()
@@ -102,9 +96,9 @@ def test_a_failed_cell_aborts_those_that_wait_and_nothing_else(
     kernel: HostedKernel, worker: FakeWorker
 ) -> None:
     failing, waiting, magic = (kernel.client.execute(code) for code in ("a", "b", "%sentinel_reset\nc"))
-    info = kernel.client.kernel_info()
     request, _ = worker.start_cell()
-    all_arrived(kernel, worker)
+    kernel.wait_arrived(worker)
+    info = kernel.client.kernel_info()
     worker.end_cell(request, "error")
     assert worker.take("shell")[1]["msg_id"] == info
     replies = [kernel.reply() for _ in range(3)]
@@ -168,7 +162,7 @@ def test_a_wrong_magic_is_an_error_and_the_code_does_not_run(
     request, _ = worker.start_cell()
     msg_id = kernel.client.execute(f"%sentinel_help\n{line}\nprint(1)")
     waiting = kernel.client.execute("after")
-    all_arrived(kernel, worker)
+    kernel.wait_arrived(worker)
     worker.end_cell(request)
     assert kernel.reply()["content"]["status"] == "ok"
     outputs = kernel.outputs(parent=msg_id)

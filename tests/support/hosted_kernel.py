@@ -230,6 +230,12 @@ class HostedKernel:
         """Return the next reply to the client."""
         return getattr(self.client, f"get_{channel}_msg")(timeout=SECONDS)
 
+    def wait_arrived(self, worker: FakeWorker) -> None:
+        """Wait until the host has all that the client sent: a comm message, which overtakes, comes behind it."""
+        self.client.shell_channel.send(self.client.session.msg("comm_msg", {"comm_id": "x", "data": {}}))
+        while worker.take("shell")[1]["msg_type"] != "comm_msg":
+            pass
+
     def resident_bytes(self) -> int:
         """Return how much memory the host has in use."""
         statm = Path(f"/proc/{self.process.pid}/statm").read_text()
