@@ -38,7 +38,7 @@ def _kernelspec(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 class TestKernel(jupyter_kernel_test.KernelTests):
-    """Everything that jupyter_kernel_test knows. Only history's "range" is left out: ipykernel answers it with session 0."""
+    """Everything that jupyter_kernel_test knows, save history's "range", which ipykernel answers with session 0."""
 
     __test__ = True
     kernel_name = "sentinel"
