@@ -22,22 +22,10 @@ from sentinel_kernel.worker import packets
 from sentinel_kernel.worker.prctl import set_dumpable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-_LIBRARY = "/run/sentinel/lib"
-# What ipykernel needs until its first cell is answered; imported here once, so that every worker has it at once.
-_WARM = (
-    "IPython.core.completerlib",
-    "IPython.core.magics",
-    "comm.base_comm",
-    "ipykernel.connect",
-    "ipykernel.debugger",
-    "ipykernel.ipkernel",
-    "ipykernel.kernelapp",
-    "ipykernel.zmqshell",
-    "psutil",
-    "zmq.eventloop.zmqstream",
-)
+# The folder that this package was found in.
+_LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
 def main(descriptor: int) -> None:
@@ -46,22 +34,21 @@ def main(descriptor: int) -> None:
     gc.disable()  # nothing that is imported here is garbage; a worker collects again
     control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)
-    from sentinel_kernel.worker import app  # noqa: PLC0415 - heavy; after dumpable
+    from sentinel_kernel.worker import warm  # noqa: PLC0415 - heavy; after dumpable
 
-    for name in _WARM:
-        # Some are extras, or gone in newer versions: a worker imports them itself if it needs them.
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    warm.import_all()
+    from sentinel_kernel.worker.start import run_worker  # noqa: PLC0415 - needs what is warm
+
     # A cell should not find this folder, nor import from it.
     sys.path[:] = [entry for entry in sys.path if entry != _LIBRARY]
-    _Init(control, app.run_worker).serve()
+    _Init(control, run_worker).serve()
 
 
 class _Init:
     """The loop of pid 1."""
 
     def __init__(
-        self, control: socket.socket, run_worker: Callable[[dict[str, Any], list[int]], None]
+        self, control: socket.socket, run_worker: Callable[[dict[str, Any], Sequence[int]], None]
     ) -> None:
         self._control = control
         self._run_worker = run_worker
@@ -119,7 +106,9 @@ class _Init:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.close(self._wake_reader)
         os.close(self._wake_writer)
-        os.setpgid(0, 0)  # an interrupt goes to the worker and the children that it starts, not to init
+        # An interrupt goes to the worker and the children that it starts, not to init. Jupyter's launcher, too, gives
+        # ipykernel a session of its own.
+        os.setsid()
         set_dumpable(dumpable=True)  # else psutil and debuggers fail on the worker's own children
         packets.send(self._control, "hello")
         self._control.close()

@@ -16,8 +16,11 @@ def send(control: socket.socket, event: str, **fields: Any) -> None:  # noqa: AN
 
 
 def receive(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """Return the supervisor's next request and its descriptors; None at the end."""
-    packet, descriptors, _, _ = socket.recv_fds(
-        control, _MAXIMUM_BYTES, _MAXIMUM_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
-    )
+    """Return the supervisor's next request and its descriptors; None where the supervisor is gone."""
+    try:
+        packet, descriptors, _, _ = socket.recv_fds(
+            control, _MAXIMUM_BYTES, _MAXIMUM_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+        )
+    except ConnectionResetError:  # gone with packets of ours unread
+        return None
     return (json.loads(packet), list(descriptors)) if packet else None

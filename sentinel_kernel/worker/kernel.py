@@ -1,0 +1,43 @@
+"""ipykernel's kernel as the worker runs it."""
+
+from __future__ import annotations
+
+from ipykernel.ipkernel import IPythonKernel
+from traitlets import Int, Type
+
+from sentinel_kernel.worker import late_debugger
+from sentinel_kernel.worker.late_debugger import LateDebugger
+from sentinel_kernel.worker.output import OutputThread
+
+
+class SentinelKernel(IPythonKernel):
+    """Counts cells on from an earlier worker's, and spares a cell what it does not need."""
+
+    debugger_class = Type(LateDebugger)
+    first_execution_count = Int(1, help="The number of the first cell.").tag(config=True)
+
+    def __init__(self, **kwargs: object) -> None:
+        self._spared_sleep = 0.0
+        super().__init__(**kwargs)
+        if self.shell is not None:
+            self.shell.execution_count = self.first_execution_count
+
+    async def do_debug_request(self, msg: dict[str, object]) -> object:
+        """Load the debugger before it is asked: only then is it known whether it can be had."""
+        late_debugger.load()
+        return await super().do_debug_request(msg)
+
+    async def do_execute(self, *args: object, **kwargs: object) -> object:
+        """Execute a cell.
+
+        Before it replies ipykernel sleeps half a millisecond (``_execute_sleep``), so that outputs reach clients
+        before the reply does. A cell that has put nothing out does not need it.
+        """
+        if self._spared_sleep:
+            self._execute_sleep, self._spared_sleep = self._spared_sleep, 0.0
+        thread = self.iopub_thread
+        before = thread.outputs if isinstance(thread, OutputThread) else -1
+        reply = await super().do_execute(*args, **kwargs)
+        if isinstance(thread, OutputThread) and thread.outputs == before and self._execute_sleep:
+            self._spared_sleep, self._execute_sleep = self._execute_sleep, 0.0
+        return reply

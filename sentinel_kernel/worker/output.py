@@ -1,0 +1,106 @@
+"""Output on its way out: IOPub's thread and the standard streams, as ipykernel has them, less waiting."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+
+import zmq
+from ipykernel import iostream
+from zmq.eventloop.zmqstream import ZMQStream
+
+
+class OutputThread(iostream.IOPubThread):
+    """IOPub's thread; knows whether anything is still on its way, and needs no network.
+
+    ipykernel listens on tcp://127.0.0.1 for the output of forked children, which a profile without a network
+    refuses. An abstract address (unix(7)) belongs to the sandbox's own network namespace, leaves no file behind
+    that a cell could remove, and is never too long.
+    """
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        self.outputs = 0
+        """Grows with every message and with text that is to become one."""
+        self._handling = False
+        super().__init__(*args, **kwargs)
+
+    def send_multipart(self, *args: object, **kwargs: object) -> None:
+        """Have a message sent by the thread."""
+        self.outputs += 1
+        super().send_multipart(*args, **kwargs)
+
+    def _handle_event(self, msg: object) -> None:
+        self._handling = True
+        try:
+            super()._handle_event(msg)
+        finally:
+            self._handling = False
+
+    def done(self) -> bool:
+        """Tell whether everything scheduled before this call has been sent.
+
+        In this order: an event leaves the queue only after _handling was set.
+        """
+        return not self._events and not self._handling
+
+    def _setup_pipe_in(self) -> None:
+        self._pipe_uuid = uuid.uuid4().bytes
+        self._pipe_address = f"ipc://@ipykernel-output-{uuid.uuid4().hex}"
+        receiver = self.socket.context.socket(zmq.PULL)
+        receiver.linger = 0
+        receiver.bind(self._pipe_address)
+        self._pipe_in = ZMQStream(receiver, self.io_loop)
+        self._pipe_in.on_recv(self._handle_pipe_msg)
+
+    def _setup_pipe_out(self) -> tuple[zmq.Context[zmq.Socket[bytes]], zmq.Socket[bytes]]:
+        context = zmq.Context()  # a new one: the inherited one is of no use behind a fork
+        sender = context.socket(zmq.PUSH)
+        sender.linger = 3000  # ms, as ipykernel's
+        sender.connect(self._pipe_address)
+        return context, sender
+
+
+class OutStream(iostream.OutStream):
+    """A standard stream that waits for IOPub's thread only if something is on its way.
+
+    ipykernel flushes both streams twice per cell and before each display, and each time waits for a round trip to
+    the thread, whose answer has to take the interpreter's lock back: half of an empty cell's time. The wait is
+    there so that what was written comes before what is sent next; where nothing is left, it has.
+    """
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        self._flushing = False
+        super().__init__(*args, **kwargs)
+
+    def flush(self) -> None:
+        """Send what was written, and return when it and all messages before it have been handed to libzmq."""
+        # In this order: written text leaves the buffers only after _flushing was set, and is scheduled before
+        # _flushing is cleared.
+        thread = self.pub_thread
+        if (
+            isinstance(thread, OutputThread)
+            and not self._buffers
+            and not self._flushing
+            and self.echo is None
+            and thread.done()
+            and thread.thread.is_alive()
+            and threading.current_thread() is not thread.thread
+        ):
+            return
+        super().flush()
+
+    def _schedule_flush(self) -> None:
+        if isinstance(self.pub_thread, OutputThread):
+            self.pub_thread.outputs += 1
+        super()._schedule_flush()
+
+    def _flush(self) -> None:
+        self._flushing = True
+        try:
+            super()._flush()
+        finally:
+            self._flushing = False
+
+
+# Libraries, and people, know the streams by ipykernel's name for them.
+OutStream.__module__ = iostream.OutStream.__module__

@@ -1,0 +1,60 @@
+"""From the fork to the kernel's event loop."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from sentinel_kernel.worker.app import IPKernelApp
+from sentinel_kernel.worker.inert_magics import register_inert_magics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
+    """Run the kernel until it is shut down; in the process that init has just forked.
+
+    ``request`` is the supervisor's ``fork``: argv, cwd, magics. Returns to the end of the interpreter, which runs
+    the cells' own exit handlers.
+    """
+    complaints = os.dup(2)
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.close(null)
+    try:
+        os.chdir(request["cwd"])
+        _look_freshly_started(request["argv"])
+        app = IPKernelApp.instance()
+        app.listening = listening
+        app.initialize(request["argv"])
+        register_inert_magics(app, request["magics"])
+    except BaseException:  # noqa: BLE001 - whatever it is, only the supervisor can still be told
+        with os.fdopen(complaints, "w") as stream:
+            traceback.print_exc(file=stream)
+        os._exit(1)
+    os.close(complaints)  # before the first cell: what it writes must not reach the supervisor
+    app.start()
+
+
+def _look_freshly_started(arguments: Sequence[str]) -> None:
+    """Correct what the interpreter noted before it was this worker; a cell finds it as under plain ipykernel."""
+    launcher = importlib.util.find_spec("ipykernel_launcher")
+    sys.argv = [
+        launcher.origin if launcher is not None and launcher.origin else "ipykernel_launcher",
+        *arguments,
+    ]
+    sys.orig_argv = [sys.executable, "-m", "ipykernel_launcher", *arguments]
+    # Where spawned processes of multiprocessing find what the parent imported by a relative path.
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None:
+        vars(processes)["ORIGINAL_DIR"] = os.getcwd()
+    random.seed()
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()

@@ -1,0 +1,37 @@
+"""Everything that a worker has imported when its first cell begins: as much as plain ipykernel, and no more."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+
+from sentinel_kernel.worker import late_debugger, late_module
+
+# What ipykernel imports between its start and its first reply; most of it inside of functions.
+_NEEDED = (
+    "IPython.core.completerlib",
+    "IPython.core.debugger",
+    "IPython.core.magics",
+    "IPython.core.oinspect",
+    "IPython.extensions.storemagic",
+    "comm.base_comm",
+    "faulthandler",
+    "ipykernel.displayhook",
+    "ipykernel.ipkernel",
+    "ipykernel.kernelapp",
+    "ipykernel.zmqshell",
+    "pdb",
+    "sqlite3",
+    "tornado.platform.asyncio",
+)
+
+
+def import_all() -> None:
+    """Import what every worker needs. Raises ImportError where ipykernel is not installed."""
+    late_module.install("jupyter_client", sources={"write_connection_file": "jupyter_client.connect"})
+    importlib.import_module("ipykernel")
+    late_debugger.install()
+    for name in _NEEDED:
+        # Gone in a newer version, or without sqlite: a worker finds that out by itself.
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
