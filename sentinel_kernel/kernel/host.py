@@ -10,6 +10,7 @@ import zmq
 
 from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.kernel import words
+from sentinel_kernel.kernel.ceiling import Ceiling
 from sentinel_kernel.kernel.cell_start import CellStart
 from sentinel_kernel.kernel.client_side import ClientSide, watch_sockets
 from sentinel_kernel.kernel.connection import read_connection
@@ -65,6 +66,7 @@ class Host:
         self.magics = Magics(
             settings.language,
             settings.profile_directories,
+            Ceiling(settings),
             lambda: self.lifecycle.profile,
             StatusPage(settings, self.lifecycle, self.displays).rows,
         )

@@ -12,6 +12,7 @@ from sentinel_kernel.supervisor.protocol import HOST_MAGICS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sentinel_kernel.kernel.ceiling import Ceiling
     from sentinel_kernel.kernel.wire import Json
     from sentinel_kernel.policy.profile import Profile
     from sentinel_kernel.worker.leading_block import MagicLine
@@ -43,11 +44,13 @@ class Magics:
         self,
         language: str,
         profile_directories: Sequence[str],
+        ceiling: Ceiling,
         profile: Callable[[], str],
         status: Callable[[], list[tuple[str, str]]],
     ) -> None:
         self._chinese = language == "zh"
         self._directories = profile_directories
+        self._ceiling = ceiling
         self._profile = profile
         self._status = status
 
@@ -87,7 +90,7 @@ class Magics:
         from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
 
         try:
-            load_profile(name, self._directories)
+            profile = load_profile(name, self._directories)
         except (SentinelError, OSError) as error:
             names = ", ".join(self._names())
             shown = rendering.printable(name, 60)
@@ -97,6 +100,17 @@ class Magics:
                     f"第 {line_number} 行：配置 {shown!r} 不可用：{error} 可用的配置：{names}。",
                 )
             ) from error
+        if not self._ceiling.allows(profile):
+            raise UsageError(
+                self._say(
+                    f"line {line_number}: the profile {name!r} allows more than a cell of this kernel may ask for "
+                    f"(ceiling: {self._ceiling.name}). Install a kernel that starts with it, in a terminal: "
+                    f"sentinel-kernel install --profile {name}",
+                    f"第 {line_number} 行：配置 {name!r} 超出此内核的单元格可以请求的范围"
+                    f"（上限：{self._ceiling.name}）。"
+                    f"请在终端安装以该配置启动的内核：sentinel-kernel install --profile {name}",
+                )
+            )
 
     def _names(self) -> list[str]:
         from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415 - not on the start path

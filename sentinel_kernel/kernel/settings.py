@@ -38,6 +38,9 @@ class Settings(Record):
     connection_file: str
     worker_arguments: tuple[str, ...]
     profile: str
+    ceiling: str
+    """The widest profile that a magic may switch to ("": the default)."""
+
     profile_directories: tuple[str, ...]
     language: str
     workspace: str
@@ -53,6 +56,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
         connection_file=connection_file,
         worker_arguments=tuple(rest),
         profile=environment.get("SENTINEL_PROFILE") or DEFAULT_PROFILE,
+        ceiling=environment.get("SENTINEL_CEILING", ""),
         profile_directories=profile_directories(environment),
         language=language(environment),
         workspace=os.path.realpath(folder),

@@ -27,10 +27,11 @@ class ViolationWords:
             return {**violation, **_plain(violation)}
 
     def _complete(self, violation: Json) -> Json:
-        from sentinel_kernel.policy.hints import complete  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.policy.hints import DEFAULT_CEILING, complete  # noqa: PLC0415 - not on the start path
         from sentinel_kernel.policy.violation import Violation  # noqa: PLC0415 - not on the start path
 
-        return complete(Violation.from_json(violation)).to_json()
+        ceiling = self._settings.ceiling or DEFAULT_CEILING
+        return complete(Violation.from_json(violation), ceiling=ceiling).to_json()
 
 
 def _plain(violation: Json) -> Json:

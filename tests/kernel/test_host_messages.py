@@ -153,6 +153,7 @@ def test_a_page_comes_right_behind_the_cells_input(kernel: HostedKernel, worker:
         ("%sentinel_reset now", "'now' is too much. Type %sentinel_reset"),
         ("%sentinel_profile a b", "Type %sentinel_profile [NAME]"),
         ("%sentinel_profile nowhere", "'nowhere' can't be used"),
+        ("%sentinel_profile web", "(ceiling: datascience)"),
     ],
 )
 def test_a_wrong_magic_is_an_error_and_the_code_does_not_run(
