@@ -55,6 +55,8 @@ class Displays:
         if known is not None:
             self.refusals += max(0, count - int(known.get("count") or 0))
             known.update({key: violation[key] for key in ("count", "last_time_ms") if key in violation})
+            if violation.get("line") and not known.get("line"):
+                self._place(known, violation, cell)
             self._repeat(identifier, cell)
             return
         self.refusals += count
@@ -82,6 +84,14 @@ class Displays:
         if isinstance(line, int) and 1 <= line <= len(lines) and not violation.get("source"):
             placed["source"] = lines[line - 1].strip()[:200]
         return placed
+
+    def _place(self, known: Json, violation: Json, cell: Cell | None) -> None:
+        """Show the line as soon as it is known: it comes a few milliseconds behind the refusal."""
+        placed = self._placed(violation, cell)
+        known.update({key: placed[key] for key in ("line", "source") if key in placed})
+        shown = cell.violations.get(str(known.get("id"))) if cell is not None else None
+        if cell is not None and shown is not None and cell.began and shown.published_count:
+            self._show(cell, shown)
 
     def _repeat(self, identifier: str, cell: Cell | None) -> None:
         shown = cell.violations.get(identifier) if cell is not None else None

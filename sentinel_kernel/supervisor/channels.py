@@ -81,7 +81,7 @@ class RunDirectory:
             os.close(directory)
         return Channels(listening, connected)
 
-    def remove(self) -> None:
+    def close(self) -> None:
         """Remove the folder; idempotent."""
         with contextlib.suppress(FileNotFoundError):
             _remove(self.path)

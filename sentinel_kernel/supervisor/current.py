@@ -11,10 +11,11 @@ from enum import Enum
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.supervisor.channels import RunDirectory
+from sentinel_kernel.supervisor.held_line import HeldLine
 from sentinel_kernel.supervisor.preparation import compile_filter, prepare
 from sentinel_kernel.supervisor.sandbox import start_sandbox
 from sentinel_kernel.supervisor.trees import prepare_trees
-from sentinel_kernel.supervisor.worker_link import WorkerLink
+from sentinel_kernel.supervisor.worker_link import STACK_SIGNAL, WorkerLink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Current(MutableRecord):
     channels: Channels | None
     worker_pid: int = -1
     worker_pidfd: int = -1
+    held_line: HeldLine | None = None
     error_output: bytearray = fresh(default_factory=bytearray)
     watched: set[int] = fresh(default_factory=set)
 
@@ -79,7 +81,7 @@ def make_sandbox(
         lease = identities.lease()
         undo.callback(lease.close)
         directory = RunDirectory()
-        meanwhile.callback(directory.remove)
+        meanwhile.callback(directory.close)
         channels = directory.make_channels()
         undo.callback(channels.close)
         preparation = prepare(request, lease.identity, package_directory, directory.path)
@@ -137,10 +139,40 @@ def interrupt(current: Current) -> bool:
     return True
 
 
-def release(current: Current) -> None:
-    """Close every descriptor of a sandbox that was ended, and give its identity back."""
+def give_channels(current: Current, request: StartRequest) -> None:
+    """Ask init for a worker on the channels that were made for it, with a pipe for its stack dumps."""
+    if current.channels is None:
+        return
+    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        current.link.fork_worker(
+            current.channels.listening,
+            writer,
+            (*request.argv, *request.argv_once),
+            current.preparation.plan.workspace,
+            current.preparation.profile.preload,
+            request.magics,
+        )
+    finally:
+        os.close(writer)
+    current.held_line = current.handler.held_line = HeldLine(reader, STACK_SIGNAL)
+    current.channels.close()
+    current.channels = None
+
+
+def drop_worker(current: Current) -> None:
+    """Let go of what belonged to a worker that died."""
     if current.worker_pidfd >= 0:
         os.close(current.worker_pidfd)
+    if current.held_line is not None:
+        current.held_line.close()
+    current.held_line = current.handler.held_line = None
+    current.worker_pidfd = current.worker_pid = current.handler.worker_pid = -1
+
+
+def release(current: Current) -> None:
+    """Close every descriptor of a sandbox that was ended, and give its identity back."""
+    drop_worker(current)
     if current.channels is not None:
         current.channels.close()
     current.sandbox.close()

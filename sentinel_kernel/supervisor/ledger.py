@@ -74,6 +74,15 @@ class Ledger:
         repeats, time_ms = self._repeats.get(key, (0, entry.last_time_ms))
         return replace(entry, count=entry.count + repeats, last_time_ms=time_ms)
 
+    def place(self, identifier: str, line: int) -> None:
+        """Add the cell's line to a violation that was told already, and tell it again."""
+        for key, entry in self._entries.items():
+            if entry.id == identifier:
+                self._entries[key] = replace(entry, line=line)
+                self._dirty.add(key)
+                break
+        self.flush()
+
     def flush(self) -> bool:
         """Tell the host every count that changed; True when nothing is left to tell."""
         for key in list(self._dirty):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.linux.seccomp import Listener, Notification
     from sentinel_kernel.policy.compiled import CompiledPolicy
     from sentinel_kernel.policy.violation import Violation
+    from sentinel_kernel.supervisor.held_line import HeldLine
     from sentinel_kernel.supervisor.ledger import Ledger
 
 _COMMAND_BYTES = 200
@@ -37,6 +38,8 @@ class NotificationHandler:
         self._policy = policy
         self._ledger = ledger
         self.worker_pid = -1
+        self.held_line: HeldLine | None = None
+        """Finds the line of a refusal, once there is a worker."""
         self.killed_by: Violation | None = None
 
     def serve_waiting(self) -> bool:
@@ -121,6 +124,13 @@ class NotificationHandler:
             return False
         if registers is not None and verdict.report and len(self._refusals) < _REMEMBERED:
             self._refusals[registers] = verdict.errno
+        if (
+            violation is not None
+            and violation.line is None
+            and request.is_worker
+            and self.held_line is not None
+        ):
+            self.held_line.ask(violation.id, request.pid, notification.thread)
         self._listener.refuse(notification.id, verdict.errno)
         return False
 

@@ -15,6 +15,8 @@ from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.current import (
     Phase,
     cause_of,
+    drop_worker,
+    give_channels,
     interrupt,
     limit_processors,
     make_sandbox,
@@ -81,27 +83,36 @@ class Session:
     # --- one turn -----------------------------------------------------------------------------------------------
 
     def _turn(self) -> None:
+        self._watch_dump()
         ready = dict(self._poll.poll(self._timeout_milliseconds()))
-        current = self._current
-        if current is not None:
-            listener = current.sandbox.listener.descriptor
-            if ready.get(listener, 0) & select.POLLIN and not self._serve_notifications(current):
-                return
-            if listener in ready and not ready[listener] & select.POLLIN:
-                self._unwatch(current, listener)  # POLLHUP: nobody is under the filter any more
-            if current.sandbox.error_output in ready:
-                self._read_error_output(current)
-            if current.sandbox.control.fileno() in ready and not self._serve_init(current):
-                return
-            if current.sandbox.pidfd in ready:
-                self._sandbox_died(current)
-                return
+        if self._current is not None and not self._serve_sandbox(self._current, ready):
+            return
         if self._host.sock.fileno() in ready:
             while not self._stopping and (message := self._host.receive()) is not None:
                 self._serve_host(message)
         self._ledger.flush() if self._ledger.next_flush_seconds() == 0.0 else None
         if self._deadline is not None and time.monotonic() >= self._deadline:
             self._overdue()
+
+    def _serve_sandbox(self, current: Current, ready: dict[int, int]) -> bool:
+        """Serve what the sandbox has to say; False where it is another one, or none, afterwards."""
+        listener = current.sandbox.listener.descriptor
+        if current.held_line is not None and current.held_line.descriptor in ready:
+            current.held_line.readable()
+        self._place_line(current)
+        if ready.get(listener, 0) & select.POLLIN and current.handler.serve_waiting():
+            self._rule_kill(current)
+            return False
+        if listener in ready and not ready[listener] & select.POLLIN:
+            self._unwatch(current, listener)  # POLLHUP: nobody is under the filter any more
+        if current.sandbox.error_output in ready and not read_error_output(current):
+            self._unwatch(current, current.sandbox.error_output)
+        if current.sandbox.control.fileno() in ready and not self._serve_init(current):
+            return False
+        if current.sandbox.pidfd in ready:
+            self._sandbox_died(current)
+            return False
+        return True
 
     def _timeout_milliseconds(self) -> float | None:
         waits = []
@@ -110,14 +121,27 @@ class Session:
             waits.append(max(flush, 0.01))
         if self._deadline is not None:
             waits.append(max(0.0, self._deadline - time.monotonic()))
+        if self._current is not None and self._current.held_line is not None:
+            due = self._current.held_line.due_seconds()
+            waits += [] if due is None else [due]
         return min(waits) * 1000 + 1 if waits else None
 
-    def _serve_notifications(self, current: Current) -> bool:
-        """Answer held calls; False where the sandbox was killed over one."""
-        if current.handler.serve_waiting():
-            self._rule_kill(current)
-            return False
-        return True
+    def _watch_dump(self) -> None:
+        """Watch the worker's pipe only while a stack is expected: at other times it may write what it likes."""
+        current = self._current
+        if current is None or current.held_line is None:
+            return
+        descriptor = current.held_line.descriptor
+        if current.held_line.expected and descriptor not in current.watched:
+            self._poll.register(descriptor, select.POLLIN)
+            current.watched.add(descriptor)
+        elif not current.held_line.expected:
+            self._unwatch(current, descriptor)
+
+    def _place_line(self, current: Current, *, now: bool = False) -> None:
+        found = current.held_line.take(now=now) if current.held_line is not None else None
+        if found is not None:
+            self._ledger.place(*found)
 
     # --- the host's requests ------------------------------------------------------------------------------------
 
@@ -127,6 +151,8 @@ class Session:
             case protocol.OP_BEGIN_CELL:
                 self._begin_cell(identifier)
             case protocol.OP_END_CELL:
+                if self._current is not None:
+                    self._place_line(self._current, now=True)
                 self._ledger.flush()
                 self._host.reply(identifier, ok=True)
             case protocol.OP_INTERRUPT:
@@ -274,21 +300,11 @@ class Session:
         return True
 
     def _fork(self, current: Current) -> None:
-        request, channels = self._request, current.channels
-        if request is None or channels is None:
+        request = self._request
+        if request is None:
             return
-        profile = current.preparation.profile
-        argv = (*request.argv, *request.argv_once)
         self._request = replace(request, argv_once=())
-        current.link.fork_worker(
-            channels.listening,
-            argv,
-            current.preparation.plan.workspace,
-            profile.preload,
-            request.magics,
-        )
-        channels.close()
-        current.channels = None
+        give_channels(current, request)
         self._phase = Phase.FORKING
         self._deadline = time.monotonic() + _START_SECONDS
 
@@ -305,9 +321,9 @@ class Session:
         """Tell the host, then have everything else in the sandbox killed before a new worker is forked."""
         self._ledger.flush()
         self._host.event(protocol.EVENT_WORKER_DIED, {**self._death(cause_of(status)), "replaced": True})
-        if current.worker_pidfd >= 0:
-            os.close(current.worker_pidfd)
-        current.worker_pidfd = current.worker_pid = current.handler.worker_pid = -1
+        if current.held_line is not None:
+            self._unwatch(current, current.held_line.descriptor)
+        drop_worker(current)
         self._phase = Phase.CLEARING
         self._deadline = time.monotonic() + _KILL_SECONDS
         try:
@@ -318,11 +334,8 @@ class Session:
     def _fork_again(self, current: Current) -> None:
         self._ledger.begin_cell()
         try:
-            directory = RunDirectory()
-            try:
+            with contextlib.closing(RunDirectory()) as directory:
                 current.channels = directory.make_channels()
-            finally:
-                directory.remove()
         except (SentinelError, OSError) as error:
             self._replace_sandbox(current, {"kind": "supervisor_error", "detail": str(error)})
             return
@@ -343,7 +356,7 @@ class Session:
     def _sandbox_died(self, current: Current) -> None:
         """Pid 1 is gone and everything with it, without our doing."""
         status = current.sandbox.end()
-        self._read_error_output(current)
+        read_error_output(current)
         failure = current.sandbox.exec_failure()
         if failure is not None or self._phase in (Phase.WARMING, Phase.FORKING):
             error = failure or start_failure(current, status)
@@ -374,7 +387,7 @@ class Session:
         if phase is Phase.CLEARING:
             self._replace_sandbox(current, {"kind": "supervisor_error", "detail": "init did not answer"})
             return
-        self._read_error_output(current)
+        read_error_output(current)
         error = start_failure(current, None)
         self._end_sandbox()
         self._fail_start(error)
@@ -387,10 +400,6 @@ class Session:
 
     def _send_violation(self, violation: Violation) -> bool:
         return self._host.violation({"generation": self._generation, "violation": violation.to_json()})
-
-    def _read_error_output(self, current: Current) -> None:
-        if not read_error_output(current):
-            self._unwatch(current, current.sandbox.error_output)
 
     def _unwatch(self, current: Current, descriptor: int) -> None:
         if descriptor in current.watched:

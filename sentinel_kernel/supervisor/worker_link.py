@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PACKET_BYTES = 65536
+STACK_SIGNAL = 63
+"""SIGRTMAX - 1: the worker's handler for it writes the stack of the thread that gets it (signal(7), real-time)."""
+
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 # Not -P: the worker's flags are what cells and the processes they spawn see. With -c the first entry of the path is
 # the current folder; it is replaced before anything is imported, and init takes the library out again.
@@ -49,20 +52,23 @@ class WorkerLink:
     def fork_worker(
         self,
         listening: Sequence[socket.socket],
+        stack_pipe: int,
         argv: Sequence[str],
         cwd: str,
         preload: Sequence[str],
         magics: Sequence[str],
     ) -> None:
-        """Ask for a worker on the four listening sockets."""
+        """Ask for a worker on the four listening sockets; STACK_SIGNAL makes it write its stack to ``stack_pipe``."""
         message = {
             "op": "fork",
             "argv": list(argv),
             "cwd": cwd,
             "preload": list(preload),
             "magics": list(magics),
+            "stack_signal": STACK_SIGNAL,
         }
-        socket.send_fds(self._control, [json.dumps(message).encode()], [sock.fileno() for sock in listening])
+        descriptors = [*(sock.fileno() for sock in listening), stack_pipe]
+        socket.send_fds(self._control, [json.dumps(message).encode()], descriptors)
 
     def kill_all(self) -> None:
         """Ask init to kill every process in the sandbox but itself."""

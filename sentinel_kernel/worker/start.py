@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import os
 import random
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
     """Run the kernel until it is shut down; in the process that init has just forked.
 
-    ``request`` is the supervisor's ``fork``: argv, cwd, magics. Returns to the end of the interpreter, which runs
+    ``request`` is the supervisor's ``fork``: argv, cwd, magics, and the signal that asks for the stack of the thread
+    that gets it, written to the last of the descriptors. Returns to the end of the interpreter, which runs
     the cells' own exit handlers.
     """
     complaints = os.dup(2)
@@ -27,6 +29,7 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
     os.close(null)
+    *listening, stack_pipe = listening
     try:
         os.chdir(request["cwd"])
         _look_freshly_started(request["argv"])
@@ -34,6 +37,7 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
         app.listening = listening
         app.initialize(request["argv"])
         register_inert_magics(app, request["magics"])
+        faulthandler.register(request["stack_signal"], file=stack_pipe, all_threads=False)
     except BaseException:  # noqa: BLE001 - whatever it is, only the supervisor can still be told
         with os.fdopen(complaints, "w") as stream:
             traceback.print_exc(file=stream)

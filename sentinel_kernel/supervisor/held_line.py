@@ -1,0 +1,107 @@
+"""Finding the line of a refused call: the held thread is signalled, and dumps its stack when the call returns.
+
+The worker registers faulthandler for one real-time signal. While a call is held, that signal stays pending; when the
+refusal is answered the handler writes the thread's Python stack to a pipe before Python goes on, so the dump is there
+before the cell can end, also where the code swallows the exception.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+from sentinel_kernel.linux.process import signal_thread
+from sentinel_kernel.policy.stack_dump import MAXIMUM_BYTES, cell_line, parse_stack
+
+_SETTLE_SECONDS = 0.003
+"""A dump is many small writes; after this long without one it is taken as whole."""
+
+_PATIENCE_SECONDS = 0.5
+_STATUS_BYTES = 8192
+
+
+class HeldLine:
+    """Asks for one stack at a time and reads it from the worker's pipe; owns the reading end."""
+
+    def __init__(self, descriptor: int, signal_number: int) -> None:
+        """Read dumps from ``descriptor``; ``signal_number`` is what the worker registered."""
+        self.descriptor = descriptor
+        self._signal = signal_number
+        self._asked: str | None = None
+        self._since = 0.0
+        self._dump = bytearray()
+        self._settled: float | None = None
+
+    @property
+    def expected(self) -> bool:
+        """Whether a stack is under way."""
+        return self._asked is not None and time.monotonic() - self._since < _PATIENCE_SECONDS
+
+    def ask(self, violation_id: str, process: int, thread: int) -> None:
+        """Signal the held ``thread`` of the worker, where that is safe and no other dump is under way."""
+        now = time.monotonic()
+        if self.expected:
+            return
+        if not _catches(thread, self._signal):
+            return  # a signal that nobody catches would end the worker
+        self._discard()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            signal_thread(process, thread, self._signal)
+            self._asked, self._since = violation_id, now
+
+    def readable(self) -> None:
+        """Take what the worker wrote."""
+        try:
+            chunk = os.read(self.descriptor, MAXIMUM_BYTES)
+        except BlockingIOError:
+            return
+        if self._asked is None or not chunk:
+            return
+        self._dump += chunk
+        del self._dump[:-MAXIMUM_BYTES]
+        self._settled = time.monotonic() + _SETTLE_SECONDS
+
+    def due_seconds(self) -> float | None:
+        """Return in how many seconds :meth:`take` has an answer, or None."""
+        return None if self._settled is None else max(0.0, self._settled - time.monotonic())
+
+    def take(self, *, now: bool = False) -> tuple[str, int] | None:
+        """Return (violation id, line of the cell) once a dump is whole; ``now`` takes what there is."""
+        if now and self._asked is not None:
+            self.readable()
+        if self._asked is None or self._settled is None or (not now and self._settled > time.monotonic()):
+            return None
+        identifier, line = self._asked, cell_line(parse_stack(bytes(self._dump)))
+        self._asked, self._settled = None, None
+        return None if line is None else (identifier, line)
+
+    def _discard(self) -> None:
+        """Forget what came without being asked for."""
+        self._dump.clear()
+        self._settled = None
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self.descriptor, MAXIMUM_BYTES):
+                pass
+
+    def close(self) -> None:
+        """Close the reading end."""
+        os.close(self.descriptor)
+
+
+def _catches(thread: int, number: int) -> bool:
+    """Tell whether a thread has a handler for a signal and does not block it (proc_pid_status(5))."""
+    try:
+        status = os.open(f"/proc/{thread}/status", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        text = os.read(status, _STATUS_BYTES)
+    except OSError:
+        return False
+    finally:
+        os.close(status)
+    bit = 1 << (number - 1)
+    caught = int(text.partition(b"SigCgt:")[2].split(None, 1)[0], 16)
+    blocked = int(text.partition(b"SigBlk:")[2].split(None, 1)[0], 16)
+    return bool(caught & bit) and not blocked & bit
