@@ -1,0 +1,154 @@
+"""What the host shows is words and data: nothing in it comes alive in a page."""
+
+from __future__ import annotations
+
+import html.parser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentinel_kernel.kernel import rendering, words
+from sentinel_kernel.kernel.output_rule import NOTICE_TYPE, VIOLATION_TYPE
+
+EVIL = "<script>alert(1)</script>\" onload='x' \u202e\x1b[2J\r\n&amp;" + "y" * 5000
+
+
+class Page(html.parser.HTMLParser):
+    """Collects what a browser would see."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def violation(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": "v",
+        "syscall": "openat",
+        "arguments": [{"name": "path", "value": 1, "text": "/x", "untrusted": True}],
+        "profile": "strict",
+        "rule": "NOTIFY by default",
+        "action": "NOTIFY",
+        "outcome": "refused",
+        "errno": 1,
+        "errno_name": "EPERM",
+        "process": {"pid": 3, "command": "curl", "is_worker": False},
+        "count": 1,
+        "line": 3,
+        "source": "open('/x')",
+        "message": {"en": "No.", "zh": "不。"},
+        "hint": {"en": "Do.", "zh": "做。"},
+        "remedies": [{"kind": "magic", "text": "%sentinel_profile datascience"}],
+        **changes,
+    }
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_violation_is_words_html_and_data(language: str) -> None:
+    shown = rendering.violation_bundle(violation(count=7), language)
+    assert shown[VIOLATION_TYPE]["count"] == 7
+    message, hint = ("No.", "Do.") if language == "en" else ("不。", "做。")
+    assert shown["text/plain"] == f"[SEMANTIC] {message} (×7)\nHINT → {hint}"
+    text = Page(shown["text/html"]).text
+    for part in (
+        message,
+        hint,
+        "openat(path=/x)",
+        "EPERM",
+        "strict",
+        "×7",
+        "curl",
+        "%sentinel_profile datascience",
+    ):
+        assert part in text
+
+
+HARMLESS_TAGS = {"div", "strong", "code", "pre", "table", "tbody", "tr", "th", "td"}
+HARMLESS_ATTRIBUTES = {"style", "class", "role", "aria-label", "scope"}
+
+
+@pytest.mark.parametrize(
+    "field", ["syscall", "rule", "profile", "errno_name", "source", "line", "action", "outcome"]
+)
+@given(text=st.text(max_size=50) | st.just(EVIL))
+def test_no_field_of_a_violation_comes_alive(field: str, text: str) -> None:
+    page = Page(rendering.violation_bundle(violation(**{field: text}), "en")["text/html"])
+    assert page.tags <= HARMLESS_TAGS
+    assert page.attributes <= HARMLESS_ATTRIBUTES
+    assert len(page.text) < 4000
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"arguments": [{"name": EVIL, "value": 0, "text": EVIL}] * 3},
+        {"process": {"command": EVIL, "is_worker": False}},
+        {"message": {"en": EVIL}, "hint": {"en": EVIL}},
+        {"remedies": [{"kind": "magic", "text": EVIL}, {"kind": "magic"}, 5]},
+        {"arguments": None, "process": None, "message": None, "hint": 5, "remedies": None, "count": "x"},
+    ],
+)
+def test_odd_violations_are_shown_harmlessly(changes: dict[str, Any]) -> None:
+    shown = rendering.violation_bundle(violation(**changes), "en")
+    page = Page(shown["text/html"])
+    assert page.tags <= HARMLESS_TAGS
+    assert page.attributes <= HARMLESS_ATTRIBUTES
+    assert "\x1b" not in shown["text/plain"]
+    assert shown["text/plain"].count("\n") == 1
+
+
+def test_a_table_shows_untrusted_values_as_text() -> None:
+    shown = rendering.table_bundle("Status", [("name", EVIL)], [EVIL])
+    assert Page(shown["text/html"]).tags <= HARMLESS_TAGS
+    assert "\x1b" not in shown["text/plain"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    "cause",
+    [
+        {"kind": "rule_kill", "detail": "mount"},
+        {"kind": "signal", "signal": 9},
+        {"kind": "signal", "signal": 64},
+        {"kind": "signal", "signal": None},
+        {"kind": "exit", "status": 1},
+        {"kind": "protocol"},
+        {"kind": "supervisor_error", "detail": "x"},
+        {"kind": None},
+        {},
+    ],
+)
+def test_every_death_has_words_in_both_languages(cause: dict[str, Any], language: str) -> None:
+    told = words.death(cause, None, language)
+    assert told.message_en.endswith(words.LOST_EN)
+    assert told.message_zh.endswith(words.LOST_ZH)
+    assert told.hint(language)
+    assert "None" not in told.plain(language) or cause.get("signal", 0) is None
+
+
+def test_a_death_by_rule_repeats_what_was_said_of_the_call() -> None:
+    told = words.death({"kind": "rule_kill", "detail": "mount"}, violation(), "zh")
+    assert told.message("zh").startswith("不。")
+    assert told.hint("zh") == "做。"
+
+
+@pytest.mark.parametrize(
+    "told", [words.SCRIPT_HELD, words.RESERVED_HELD, words.INPUT_HELD, words.MALFORMED_HELD]
+)
+def test_notices_have_data_text_and_html(told: words.Words) -> None:
+    shown = rendering.notice_bundle(told, "zh", "held")
+    assert shown[NOTICE_TYPE]["message"] == {"en": told.message_en, "zh": told.message_zh}
+    assert shown["text/plain"] == told.plain("zh")
+    assert Page(shown["text/html"]).tags <= HARMLESS_TAGS

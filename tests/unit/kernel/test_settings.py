@@ -1,0 +1,103 @@
+"""The host heeds little of its environment, and imports nothing from the notebook's folder."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.kernel.connection import read_connection
+from sentinel_kernel.kernel.settings import language, read_settings, worker_environment
+from sentinel_kernel.kernel.supervisor_process import supervisor_environment
+from sentinel_kernel.kernel.trusted_path import trusted_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_arguments_behind_the_connection_file_are_the_workers() -> None:
+    arguments = ["--HistoryManager.hist_file=:memory:", "-f", "/k.json", "--debug"]
+    settings = read_settings(arguments, {"JPY_PARENT_PID": "12", "SENTINEL_PROFILE": "web"}, "/")
+    assert settings.connection_file == "/k.json"
+    assert list(settings.worker_arguments) == ["--HistoryManager.hist_file=:memory:", "--debug"]
+    assert (settings.profile, settings.parent_pid, settings.workspace) == ("web", 12, "/")
+    with pytest.raises(SentinelError):
+        read_settings(["-f"], {}, "/")
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "C.UTF-8"}, "en"),
+        ({"LANG": "en_US.UTF-8", "LC_MESSAGES": "zh_TW"}, "zh"),
+        ({"SENTINEL_LANG": "zh"}, "zh"),
+        ({"SENTINEL_LANG": "en", "LANG": "zh_CN"}, "en"),
+    ],
+)
+def test_the_language_is_asked_for_or_the_locales(environment: dict[str, str], expected: str) -> None:
+    assert language(environment) == expected
+
+
+def test_no_secret_reaches_the_worker_or_the_supervisor() -> None:
+    secrets = {
+        "JUPYTER_TOKEN": "t",
+        "JPY_API_TOKEN": "t",
+        "JPY_PARENT_PID": "1",
+        "AWS_SECRET_ACCESS_KEY": "k",
+        "OPENAI_API_KEY": "k",
+        "SSH_AUTH_SOCK": "/s",
+        "MY_PASSWORD": "p",
+        "PATH": "/bin",
+    }
+    assert worker_environment(secrets | {"LANG": "C", "LC_TIME": "de", "TZ": "UTC"}) == {
+        "LANG": "C",
+        "LC_TIME": "de",
+        "TZ": "UTC",
+    }
+    kept = supervisor_environment(secrets)
+    assert "PATH" in kept
+    assert not kept.keys() & {
+        "JUPYTER_TOKEN",
+        "JPY_API_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "OPENAI_API_KEY",
+        "MY_PASSWORD",
+    }
+
+
+def test_the_notebooks_folder_is_no_place_to_import_from(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    environment = work / ".venv"
+    inside, outside, link = environment / "lib", tmp_path / "lib", tmp_path / "link"
+    for folder in (inside, outside, work / "planted"):
+        folder.mkdir(parents=True)
+    link.symlink_to(work / "planted")
+    path = ["", str(work), str(work / "planted"), str(link), str(inside), str(outside), "/usr/lib/python3"]
+    kept = trusted_path(path, str(work), [str(environment)])
+    assert kept == [str(inside), str(outside), "/usr/lib/python3"]
+
+
+def test_a_connection_file_is_read_with_its_curve_keys(tmp_path: Path) -> None:
+    path = tmp_path / "k.json"
+    ports = {
+        f"{name}_port": number
+        for number, name in enumerate(("shell", "control", "stdin", "iopub", "hb"), 5000)
+    }
+    path.write_text(
+        json.dumps({**ports, "ip": "127.0.0.1", "key": "k", "curve_publickey": "p", "curve_secretkey": "s"})
+    )
+    connection = read_connection(str(path))
+    assert connection.address("control") == "tcp://127.0.0.1:5001"
+    assert (connection.key, connection.curve_secretkey) == (b"k", b"s")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"ip": 1, "shell_port": "x"}'])
+def test_a_connection_file_of_no_use_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "k.json"
+    path.write_text(text)
+    with pytest.raises(SentinelError, match=r"k\.json"):
+        read_connection(str(path))
