@@ -80,8 +80,6 @@ class Session:
     def _on_signal(self, _number: int, _frame: object) -> None:
         self._stopping = True
 
-    # --- one turn -----------------------------------------------------------------------------------------------
-
     def _turn(self) -> None:
         self._watch_dump()
         ready = dict(self._poll.poll(self._timeout_milliseconds()))
@@ -143,8 +141,6 @@ class Session:
         if found is not None:
             self._ledger.place(*found)
 
-    # --- the host's requests ------------------------------------------------------------------------------------
-
     def _serve_host(self, message: dict[str, Any]) -> None:
         identifier = message.get("id")
         match message.get("op"):
@@ -191,8 +187,6 @@ class Session:
             self._fail_start(error)
             return
         self._launch()
-
-    # --- making and ending a sandbox ----------------------------------------------------------------------------
 
     def _launch(self) -> None:
         """Make the sandbox of the last request; when it can't be made, say so once everything is undone."""
@@ -274,8 +268,6 @@ class Session:
                 {"path": saved.path, "files": saved.files, "bytes": saved.bytes, "skipped": saved.skipped},
             )
 
-    # --- init and the worker ------------------------------------------------------------------------------------
-
     def _serve_init(self, current: Current) -> bool:
         """Handle one packet of init; False where the sandbox was ended over it."""
         try:
@@ -342,8 +334,6 @@ class Session:
         self._announce(current.channels)
         self._fork(current)
 
-    # --- deaths -------------------------------------------------------------------------------------------------
-
     def _rule_kill(self, current: Current) -> None:
         """Carry out a KILL rule: the call is still held, so it never takes effect."""
         violation = current.handler.killed_by
@@ -395,8 +385,6 @@ class Session:
     def _death(self, cause: dict[str, Any]) -> dict[str, Any]:
         empty = {"kind": "exit", "signal": None, "status": None, "violation_id": None, "detail": ""}
         return {"generation": self._generation, "cause": {**empty, **cause}}
-
-    # --- small parts --------------------------------------------------------------------------------------------
 
     def _send_violation(self, violation: Violation) -> bool:
         return self._host.violation({"generation": self._generation, "violation": violation.to_json()})
