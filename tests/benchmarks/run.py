@@ -102,7 +102,10 @@ def bench_round_trip(folder: Path) -> list[Result]:
 
 _CLOCK = "import time as _t\n_0 = _t.perf_counter()\n{code}\n_taken = _t.perf_counter() - _0"
 _PURE = "_x = 0\nfor _i in range(400000):\n    _x += _i * _i % 7"
-_NUMPY = "import numpy as _np\n_a = _np.random.default_rng(0).random((500, 500))\nfor _ in range(6):\n    _a = _np.tanh(_a @ _a.T / 500)"
+_NUMPY = (
+    "import numpy as _np\n_a = _np.random.default_rng(0).random((500, 500))\n"
+    "for _ in range(6):\n    _a = _np.tanh(_a @ _a.T / 500)"
+)
 _OPEN = "for _ in range(3000):\n    _f = _os.open(_path, 0)\n    _os.read(_f, 4096)\n    _os.close(_f)"
 _STAT = "for _ in range(6000):\n    _os.stat(_path)"
 _IMPORT = (

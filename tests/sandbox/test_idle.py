@@ -17,11 +17,20 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.requires("user_namespaces", "overlay")]
 
-PROFILES = ("strict", "datascience", "web", "sentinelbox/strict", "sentinelbox/datascience", "sentinelbox/web")
+PROFILES = (
+    "strict",
+    "datascience",
+    "web",
+    "sentinelbox/strict",
+    "sentinelbox/datascience",
+    "sentinelbox/web",
+)
 IDLE_SECONDS = 60.0
 
 
-def test_start_and_an_idle_minute_give_no_violation_in_any_profile(own_user: Identity, tmp_path: Path) -> None:
+def test_start_and_an_idle_minute_give_no_violation_in_any_profile(
+    own_user: Identity, tmp_path: Path
+) -> None:
     workspace = own_folder(own_user, tmp_path / "work")
     with contextlib.ExitStack() as stack:
         running = {
@@ -42,6 +51,8 @@ def test_start_and_an_idle_minute_give_no_violation_in_any_profile(own_user: Ide
             assert supervised.violations() == [], profile
             assert not any(event["event"] == "worker_died" for event in supervised.events), profile
             # Refusals are told, as the silence above would otherwise mean nothing.
-            supervised.run(workspace, [supervised.python, "-c", "import socket; socket.socket(17, 3)"], profile)
+            supervised.run(
+                workspace, [supervised.python, "-c", "import socket; socket.socket(17, 3)"], profile
+            )
             if not profile.startswith("sentinelbox/"):
                 assert [violation["syscall"] for violation in supervised.violations()] == ["socket"], profile
