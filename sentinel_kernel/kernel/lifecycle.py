@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.inner import Inner, close_all
 from sentinel_kernel.kernel.log import log
+from sentinel_kernel.kernel.problems import dies_at_start, no_answer, no_supervisor, refused_start
 from sentinel_kernel.kernel.supervisor_link import SupervisorLink
 from sentinel_kernel.kernel.supervisor_process import SupervisorProcess, start_request, start_supervisor
 from sentinel_kernel.kernel.unavailable import Problem
@@ -96,6 +97,9 @@ class Lifecycle:
         self._dead_generation = 0
         self._was_ready = False
         self._failed_starts = 0
+        self._silent_deaths = 0
+        """How many workers in a row died before they answered."""
+
         self._start_pending = True
         """The answer to the last start request is out: what is ready before it is an older sandbox."""
 
@@ -112,7 +116,7 @@ class Lifecycle:
     def attach(self, supervisor: SupervisorProcess | Exception) -> None:
         """Take over the supervisor that was started, or the error that kept it from starting."""
         if isinstance(supervisor, Exception):
-            self._unavailable(_supervisor_problem(str(supervisor)))
+            self._unavailable(no_supervisor(str(supervisor)))
             return
         self.link = SupervisorLink(self._loop, supervisor, self._on_event, self._supervisor_gone)
         self.link.expect_first(self._on_started, START_SECONDS)
@@ -135,7 +139,7 @@ class Lifecycle:
                 self._settings, self.profile, reason, extra_arguments=extra, orphan_fd=orphan
             )
         except (OSError, SentinelError) as error:
-            self._unavailable(_supervisor_problem(str(error)))
+            self._unavailable(no_supervisor(str(error)))
         else:
             self.attach(process)
         finally:
@@ -148,7 +152,7 @@ class Lifecycle:
             self._maybe_ready()
         elif self.state is State.STARTING:
             message = str(reply.get("message") or "The supervisor refused to start a sandbox.")
-            self._unavailable(Problem("start", None, message, message, _DOCTOR_EN, _DOCTOR_ZH))
+            self._unavailable(refused_start(message))
 
     def _supervisor_gone(self, reason: str) -> None:
         """Tell of it, then start a new supervisor, unless this one never got a sandbox up."""
@@ -160,7 +164,7 @@ class Lifecycle:
         if not self._was_ready:
             self._failed_starts += 1
             if self._failed_starts >= STARTS:
-                self._unavailable(_supervisor_problem(reason))
+                self._unavailable(no_supervisor(reason))
             else:
                 self._start_sandbox("start")
             return
@@ -217,6 +221,7 @@ class Lifecycle:
                 self._answer_timer = self._loop.call_later(ANSWER_SECONDS, self._no_answer)
             return
         self._cancel_timers()
+        self._silent_deaths = 0
         self.state = State.READY
         after_death, self._after_death = self._after_death, False
         self._listener.worker_answers(after_death=after_death)
@@ -224,17 +229,7 @@ class Lifecycle:
 
     def _no_answer(self) -> None:
         self._answer_timer = None
-        message = f"The sandboxed Python did not answer within {ANSWER_SECONDS:g} s."
-        self._unavailable(
-            Problem(
-                "worker_answer",
-                None,
-                message,
-                f"沙箱中的 Python 在 {ANSWER_SECONDS:g} 秒内没有应答。",
-                "Check that ipykernel 7.2 or newer is installed: python -m pip install -U ipykernel",
-                "请确认此 Python 已安装 ipykernel 7.2 或更新版本：python -m pip install -U ipykernel",
-            )
-        )
+        self._unavailable(no_answer(ANSWER_SECONDS))
 
     def _unavailable(self, problem: Problem) -> None:
         if self.state is State.STOPPING:
@@ -277,13 +272,19 @@ class Lifecycle:
             return
         self._cancel_timers()
         self._dead_generation = max(self._dead_generation, self.generation)
+        self._silent_deaths += 1
         self.state = State.STARTING
         self._after_death = True
         self._listener.worker_gone(cause)
         if self.state is State.STOPPING:  # the listener may have ended it all
             return
         self._close_inner()
-        if cause.get("kind") != "rule_kill" and self._dies_often():
+        if self._silent_deaths > STARTS:
+            # No cell did this, and the next worker would do the same: the supervisor ends when its socket closes.
+            if self.link is not None:
+                self.link.close()
+            self._unavailable(dies_at_start(cause, self._silent_deaths))
+        elif cause.get("kind") != "rule_kill" and self._dies_often():
             self._listener.died_too_often()
         elif restart:
             self._start_sandbox("restart")
@@ -369,18 +370,3 @@ class Lifecycle:
             if timer is not None:
                 timer.cancel()
         self._answer_timer = self._end_timer = None
-
-
-_DOCTOR_EN = "Run `sentinel-kernel doctor` in a terminal: it tries each mechanism and names the repair."
-_DOCTOR_ZH = "请在终端运行 `sentinel-kernel doctor`：它会逐项检查并给出修复方法。"
-
-
-def _supervisor_problem(reason: str) -> Problem:
-    return Problem(
-        "supervisor",
-        None,
-        f"The supervisor, which makes the sandbox, did not work: {reason}",
-        f"负责建立沙箱的监管进程未能工作：{reason}",
-        _DOCTOR_EN,
-        _DOCTOR_ZH,
-    )

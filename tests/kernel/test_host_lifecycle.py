@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import zmq
-from hosted_kernel import HostedKernel, kinds
+from hosted_kernel import FakeWorker, HostedKernel, kinds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from waiting import wait_until
@@ -22,8 +22,6 @@ from sentinel_kernel.kernel.wire import DELIMITER
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from hosted_kernel import FakeWorker
 
 MIB = 1024 * 1024
 UNAVAILABLE = {
@@ -107,7 +105,7 @@ def test_the_new_worker_of_a_dead_one_counts_anew(kernel: HostedKernel, worker: 
 def test_after_five_unexplained_deaths_the_kernel_gives_up(kernel: HostedKernel) -> None:
     for _ in range(4):
         died(kernel, {"kind": "signal", "signal": 11})
-        kernel.start_worker(start_id=None)
+        kernel.wait_arrived(kernel.start_worker(start_id=None))
     assert kernel.process.poll() is None
     died(kernel, {"kind": "signal", "signal": 11})
     assert kernel.process.wait(10) == 1
@@ -115,10 +113,30 @@ def test_after_five_unexplained_deaths_the_kernel_gives_up(kernel: HostedKernel)
 
 
 @pytest.mark.usefixtures("worker")
+def test_workers_that_die_before_they_answer_are_no_crash_but_a_problem_that_is_named(
+    kernel: HostedKernel,
+) -> None:
+    for generation in range(1, 5):
+        worker = FakeWorker()
+        kernel.workers.append(worker)
+        kernel.event("channels", worker.host_fds, generation=generation)
+        for fd in worker.host_fds:
+            os.close(fd)
+        kernel.event("ready", generation=generation, profile="strict", rung="full", notices=[])
+        kernel.event("worker_died", generation=generation, cause={"kind": "exit", "status": 1}, replaced=True)
+    kernel.client.execute("print(1)")
+    content = kernel.reply()["content"]
+    while content["ename"] == "SandboxDied":  # it was waiting while they died
+        kernel.client.execute("print(1)")
+        content = kernel.reply()["content"]
+    assert content["ename"] == "SandboxUnavailable"
+    assert "ended 4 times while it started (exit status 1)" in content["evalue"]
+
+
 def test_kills_by_a_rule_do_not_count_as_a_crash(kernel: HostedKernel) -> None:
     for _ in range(6):
         died(kernel, {"kind": "rule_kill", "detail": "mount"})
-        kernel.start_worker(start_id=None)
+        kernel.wait_arrived(kernel.start_worker(start_id=None))
     kernel.client.execute("a")
     kernel.workers[-1].run_cell()
     assert kernel.reply()["content"]["status"] == "ok"
