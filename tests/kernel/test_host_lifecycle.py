@@ -112,7 +112,6 @@ def test_after_five_unexplained_deaths_the_kernel_gives_up(kernel: HostedKernel)
     assert kernel.operation("stop")
 
 
-@pytest.mark.usefixtures("worker")
 def test_workers_that_die_before_they_answer_are_no_crash_but_a_problem_that_is_named(
     kernel: HostedKernel,
 ) -> None:
@@ -133,6 +132,7 @@ def test_workers_that_die_before_they_answer_are_no_crash_but_a_problem_that_is_
     assert "ended 4 times while it started (exit status 1)" in content["evalue"]
 
 
+@pytest.mark.usefixtures("worker")
 def test_kills_by_a_rule_do_not_count_as_a_crash(kernel: HostedKernel) -> None:
     for _ in range(6):
         died(kernel, {"kind": "rule_kill", "detail": "mount"})
