@@ -393,3 +393,19 @@ def worker_publish_nowait(stream: Any, header: dict[str, Any], text: str) -> Non
     from hosted_kernel import json_parts
 
     stream.send([b"t", DELIMITER, b"", *json_parts("stream", {"name": "stdout", "text": text}, header)])
+
+
+def test_the_curve_keys_of_a_connection_file_are_honoured(tmp_path: Path) -> None:
+    public, secret = zmq.curve_keypair()
+    kernel = HostedKernel(tmp_path, curve_keys=(public, secret))
+    kernel.subscribe()
+    worker = kernel.start_worker()
+    kernel.client.execute("a")
+    worker.run_cell()
+    assert kernel.reply()["content"]["status"] == "ok"
+    plain = kernel.client.context.socket(zmq.DEALER)
+    plain.connect(f"tcp://127.0.0.1:{kernel.client.hb_port}")
+    plain.send(b"ping")
+    assert not plain.poll(300), "an unencrypted client is not answered"
+    plain.close(linger=0)
+    kernel.close()

@@ -132,9 +132,16 @@ def json_parts(msg_type: str, content: Any, parent: dict[str, Any] | None) -> li
 class HostedKernel:
     """One host process, with a client connected to it. ``operations`` gets what it asks of the supervisor."""
 
-    def __init__(self, folder: Path, **environment: str) -> None:
+    def __init__(
+        self, folder: Path, curve_keys: tuple[bytes, bytes] | None = None, **environment: str
+    ) -> None:
         self.connection_file = str(folder / "kernel.json")
-        write_connection_file(self.connection_file)
+        curve = (
+            {}
+            if curve_keys is None
+            else dict(zip(("curve_publickey", "curve_secretkey"), curve_keys, strict=True))
+        )
+        write_connection_file(self.connection_file, **curve)
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.generation = 0
         self.workers: list[FakeWorker] = []
