@@ -29,8 +29,9 @@ class ProfileError(SentinelError):
         self.json_path = json_path
 
     def __str__(self) -> str:
-        """Return path, message and remedy."""
-        return f"{self.json_path}: {super().__str__()}"
+        """Return path, message and remedy; the path only where it is a place inside the document."""
+        text = super().__str__()
+        return text if self.json_path in ("", "$") else f"{self.json_path}: {text}"
 
 
 class MappingError(ProfileError):

@@ -97,8 +97,11 @@ class CellStart:
         if error and cell.stop_on_error and not cell.silent:
             self._host.clients.take_waiting()
             execution.abort_behind(cell)
-        execution.last_count += 0 if cell.silent else 1
-        answer_cell(self._host.outbox, cell, error, execution.last_count)
+        # The worker counts the cells; one that it never saw takes no number away from the next.
+        count = execution.last_count + 1
+        if self._host.lifecycle.state is State.UNAVAILABLE and not cell.silent:
+            execution.last_count = count
+        answer_cell(self._host.outbox, cell, error, count)
         execution.finish(cell)
 
 

@@ -70,7 +70,7 @@ class Execution:
 
         self.last_cell: Cell | None = None
         self.last_count = 0
-        """The highest execution count that was seen."""
+        """The execution count that was seen last."""
 
     @property
     def waiting(self) -> int:

@@ -117,6 +117,7 @@ class Host:
         self._end_running(
             "SandboxDied", words.death(cause, violation, self.settings.language), abort_waiting=True
         )
+        self.execution.last_count = 0  # the next worker counts anew, as after every restart
         self.outbox.status("restarting")
 
     def sandbox_unavailable(self) -> None:

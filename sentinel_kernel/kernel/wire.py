@@ -61,8 +61,14 @@ def decode(part: Part, maximum_bytes: int) -> Json:
 
 
 def encode(value: Json) -> bytes:
-    """Return ``value`` as JSON (ASCII, so that lone surrogates from the worker can't make it fail)."""
-    return json.dumps(value, separators=(",", ":")).encode("ascii")
+    """Return ``value`` as JSON (ASCII, so that lone surrogates from the worker can't make it fail).
+
+    Raises ProtocolError where it is nested too deeply.
+    """
+    try:
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
+    except RecursionError as error:
+        raise ProtocolError("A value is nested too deeply.") from error
 
 
 def text_of(value: Json, key: str, maximum: int = 1000) -> str:

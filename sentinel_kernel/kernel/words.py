@@ -39,10 +39,10 @@ _AGAIN_ZH = "新的沙箱会接替它：请重新运行定义变量的单元格"
 
 _SIGNALS: dict[int, tuple[str, str, str, str]] = {
     signal.SIGKILL: (
-        "it was killed from outside, most often because the machine or the sandbox ran out of memory",
-        "它被外部终止，最常见的原因是机器或沙箱内存不足",
-        "; work on less data at once, or choose a profile with more memory (%sentinel_profile).",
-        "；请减少一次处理的数据量，或改用内存更大的配置（%sentinel_profile）。",
+        "its own code sent the signal, or the Linux kernel did because the machine ran out of memory",
+        "信号由代码自身发出，或因机器内存不足由 Linux 内核发出",
+        "; if it was memory, work on less data at once.",
+        "；如果是内存不足，请减少一次处理的数据量。",
     ),
     signal.SIGSEGV: (
         "native code crashed (segmentation fault)",
@@ -183,7 +183,8 @@ def artifacts(path: str, files: int) -> Words:
     """Return the words for files that were saved when a sandbox ended."""
     count_en = "one changed file" if files == 1 else f"{files} changed files"
     return Words(
-        f"The sandbox's {count_en} were saved in {path}; the notebook's folder itself is untouched.",
+        f"The sandbox's {count_en} {'was' if files == 1 else 'were'} saved in {path}; "
+        "the notebook's folder itself is untouched.",
         f"沙箱中改动过的 {files} 个文件已保存到 {path}；笔记本所在文件夹未被改动。",
         "Copy what you need from there, after a look.",
         "请查看后从那里复制所需文件。",

@@ -135,7 +135,7 @@ class WorkerSide:
             count = decode(parts[CONTENT], REPLY_BYTES).get("execution_count")
             if isinstance(count, int) and 0 < count < _MOST_COUNT:
                 cell.execution_count = count
-                host.execution.last_count = max(host.execution.last_count, count)
+                host.execution.last_count = count
             cell.began = True
             self._show_pages(cell)
             host.displays.bring_up_to_date(cell)

@@ -38,8 +38,15 @@ _SWITCH_EN = (
 _SWITCH_ZH = "配置 {0} 允许此操作：在单元格首行写 `%sentinel_profile {0}`（会启动全新的沙箱，变量将丢失）。"
 _NONE_EN = "No profile that this kernel may switch to allows it."
 _NONE_ZH = "此内核可切换的配置都不允许此操作。"
-_LOOPBACK_EN = "Its network is the sandbox's own loopback: servers inside can be reached, nothing outside."
-_LOOPBACK_ZH = "其网络只是沙箱自身的回环接口：可以访问沙箱内的服务，不能访问外部。"
+_LOOPBACK_EN = (
+    "No profile of this version reaches the outside. Only for a server that runs inside the sandbox itself: "
+    "`%sentinel_profile {0}` at the top of a cell opens the sandbox's own loopback (a fresh sandbox; variables "
+    "are lost)."
+)
+_LOOPBACK_ZH = (
+    "此版本的任何配置都不能访问外部网络。仅当服务运行在沙箱内部时：在单元格首行写 `%sentinel_profile {0}` "
+    "可打开沙箱自身的回环接口（会启动全新的沙箱，变量将丢失）。"
+)
 
 
 def complete(
@@ -63,11 +70,13 @@ def complete(
     available = _shipped_profiles() if profiles is None else tuple(profiles)
     found = _remedy_profile(violation, available, ceiling)
     remedies: tuple[Remedy, ...] = ()
-    if found is not None:
+    if found is not None and violation.resource == NETWORK and violation.syscall == "socket":
+        # The socket itself would be allowed, but what most programs open it for would fail all the same: no remedy.
+        hint_en = f"{hint_en} {_LOOPBACK_EN.format(found.name)}".strip()
+        hint_zh = f"{hint_zh}{_LOOPBACK_ZH.format(found.name)}"
+    elif found is not None:
         hint_en = f"{hint_en} {_SWITCH_EN.format(found.name)}".strip()
         hint_zh = f"{hint_zh}{_SWITCH_ZH.format(found.name)}"
-        if violation.resource == NETWORK:
-            hint_en, hint_zh = f"{hint_en} {_LOOPBACK_EN}", hint_zh + _LOOPBACK_ZH
         remedies = (Remedy("magic", f"%sentinel_profile {found.name}"),)
     elif violation.outcome != "continued" and violation.resource not in _NOWHERE:
         hint_en, hint_zh = f"{hint_en} {_NONE_EN}".strip(), hint_zh + _NONE_ZH

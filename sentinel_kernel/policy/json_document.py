@@ -97,6 +97,7 @@ class Reader:
 
     def has(self, key: str) -> bool:
         """Tell whether ``key`` is there (null counts)."""
+        self._known.append(key)
         return key in self._document
 
     def take(self, key: str) -> Any:  # noqa: ANN401 - what JSON holds
@@ -169,9 +170,9 @@ class Reader:
         if not self._left:
             return
         key = min(self._left)
-        near = [known for known in self._known if known[:3] == key[:3]] or sorted(set(self._known))
+        near = [known for known in self._known if known[:3] == key[:3]] or self._known
         raise self._error(
             f"The key {key[:_SHOWN]!r} is unknown.",
             self.place(key[:_SHOWN]),
-            f"Known here: {', '.join(near)}.",
+            f"Known here: {', '.join(sorted(set(near)))}.",
         )

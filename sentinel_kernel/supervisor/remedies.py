@@ -82,7 +82,8 @@ def _words(  # noqa: PLR0911 - one return a kind of failure
         error.message,
         f"步骤 {step} 失败：{error.message}",
         error.remedy or "Run `sentinel-kernel doctor`: it tries each mechanism and prints the repair.",
-        "请运行 `sentinel-kernel doctor`：它会逐项检查并给出修复方法。",
+        # A repair that names the very place is better in another language than none.
+        error.remedy or "请运行 `sentinel-kernel doctor`：它会逐项检查并给出修复方法。",
     )
 
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 60.0
 _KILL_SECONDS = 5.0
+_KILLED_STARTS = 2
 
 
 class Session:
@@ -64,6 +65,7 @@ class Session:
         self._request: StartRequest | None = None
         self._start_id: object = None
         self._generation = 0
+        self._killed_starts = 0
         self._stopping = False
 
     def run(self) -> None:
@@ -227,6 +229,7 @@ class Session:
     def _ready(self, current: Current) -> None:
         self._phase = Phase.RUNNING
         self._deadline = None
+        self._killed_starts = 0
         limit_processors(current)
         upper = current.sandbox.workspace_upper
         descriptors = [upper] if upper >= 0 else []
@@ -348,7 +351,14 @@ class Session:
         status = current.sandbox.end()
         read_error_output(current)
         failure = current.sandbox.exec_failure()
-        if failure is not None or self._phase in (Phase.WARMING, Phase.FORKING):
+        starting = self._phase in (Phase.WARMING, Phase.FORKING)
+        if starting and failure is None and os.WIFSIGNALED(status) and self._killed_starts < _KILLED_STARTS:
+            # Somebody killed it, or memory ran out for a moment: that is no fault of the interpreter.
+            self._killed_starts += 1
+            self._end_sandbox()
+            self._launch()
+            return
+        if failure is not None or starting:
             error = failure or start_failure(current, status)
             self._end_sandbox()
             self._fail_start(error)

@@ -16,12 +16,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
 
 _lock = threading.RLock()
 _executing: set[str] = set()
 _sources: dict[str, Mapping[str, str]] = {}
+_companions: dict[str, Sequence[str]] = {}
 
 
 class LateModule(ModuleType):
@@ -36,14 +37,23 @@ class LateModule(ModuleType):
         execute(self)
         return getattr(self, name)
 
+    def __dir__(self) -> Iterable[str]:
+        execute(self)
+        return ModuleType.__dir__(self)  # its class is no longer this one
+
 
 def install(
-    name: str, *, known: Mapping[str, object] | None = None, sources: Mapping[str, str] | None = None
+    name: str,
+    *,
+    known: Mapping[str, object] | None = None,
+    sources: Mapping[str, str] | None = None,
+    companions: Sequence[str] = (),
 ) -> bool:
     """Put a stand-in for the module ``name`` into sys.modules, unless it is there or can't be found.
 
     Asking for one of the ``known`` names, or for one that a submodule of ``sources`` defines (name -> submodule),
-    does not execute the module. Returns whether the stand-in is in place.
+    does not execute the module. When it is executed its ``companions`` (submodules) are imported, too. Returns
+    whether the stand-in is in place.
     """
     if name in sys.modules:
         return False
@@ -54,6 +64,7 @@ def install(
     module.__class__ = LateModule
     module.__dict__.update(known or {})
     _sources[name] = sources or {}
+    _companions[name] = companions
     sys.modules[name] = module
     parent, _, child = name.rpartition(".")
     if parent:
@@ -81,6 +92,8 @@ def execute(module: ModuleType) -> None:
         sys.meta_path.insert(built_in, finder)
         try:
             loader.exec_module(module)
+            for companion in _companions[name]:
+                importlib.import_module(f"{name}.{companion}")
             module.__class__ = ModuleType  # type: ignore[assignment] # as importlib.util.LazyLoader does
         finally:
             sys.meta_path.remove(finder)

@@ -7,6 +7,14 @@ import importlib
 
 from sentinel_kernel.worker import late_debugger, late_module
 
+# Imported by ipykernel on the way, so that there, say, `import importlib` is enough for `importlib.metadata`.
+_BY_THE_WAY = {
+    "email": ("header", "message", "parser", "utils"),
+    "http": ("client", "server"),
+    "importlib.metadata": (),
+    "xml": ("parsers.expat",),
+    "xmlrpc": ("client", "server"),
+}
 # What ipykernel imports between its start and its first reply; most of it inside of functions.
 _NEEDED = (
     "IPython.core.completerlib",
@@ -16,6 +24,7 @@ _NEEDED = (
     "IPython.extensions.storemagic",
     "comm.base_comm",
     "faulthandler",
+    "importlib.abc",
     "ipykernel.displayhook",
     "ipykernel.ipkernel",
     "ipykernel.kernelapp",
@@ -29,6 +38,8 @@ _NEEDED = (
 def import_all() -> None:
     """Import what every worker needs. Raises ImportError where ipykernel is not installed."""
     late_module.install("jupyter_client", sources={"write_connection_file": "jupyter_client.connect"})
+    for name, companions in _BY_THE_WAY.items():
+        late_module.install(name, companions=companions)
     importlib.import_module("ipykernel")
     late_debugger.install()
     for name in _NEEDED:
