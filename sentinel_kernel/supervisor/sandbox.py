@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _BOOT_SECONDS = 20.0
 _END_SECONDS = 5.0
 _REPORT_BYTES = 4096
+DIED = "boot"
+"""The step of a set-up whose process ended without naming one: it was killed."""
 
 
 class Sandbox(MutableRecord):
@@ -203,7 +205,7 @@ def _receive_hand_over(report: socket.socket) -> list[int]:
 
 def _boot_error(packet: bytes) -> BootError:
     if not packet:
-        return BootError("boot", 0, "The set-up process died without a word.")
+        return BootError(DIED, 0, "The set-up process died without a word.")
     report = json.loads(packet)  # from boot: trusted code, before anything hostile runs
     return BootError(report["step"], report["errno"], report["message"])
 

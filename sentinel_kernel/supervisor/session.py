@@ -30,6 +30,7 @@ from sentinel_kernel.supervisor.ledger import Ledger
 from sentinel_kernel.supervisor.preparation import parse_start
 from sentinel_kernel.supervisor.remedies import describe
 from sentinel_kernel.supervisor.salvage import artifact_store, salvage
+from sentinel_kernel.supervisor.sandbox import DIED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
