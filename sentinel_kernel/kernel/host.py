@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import zmq
 
 from sentinel_kernel.errors import ProtocolError, SentinelError
-from sentinel_kernel.kernel import words
+from sentinel_kernel.kernel import rendering, words
 from sentinel_kernel.kernel.ceiling import Ceiling
 from sentinel_kernel.kernel.cell_start import CellStart
 from sentinel_kernel.kernel.client_side import ClientSide, watch_sockets
@@ -137,10 +137,12 @@ class Host:
         """Say where the files of a sandbox that ended are: in the newest cell, and in the log."""
         told = words.artifacts(path, files)
         log(told.message("en"))
-        cell = self.execution.opening() or self.execution.newest()
-        parent = NO_PARENT if cell is None else cell.request.header
-        if self.lifecycle.state is not State.STOPPING:
-            self.displays.notice(told, "notice", parent)
+        opening, newest = self.execution.opening(), self.execution.newest()
+        if opening is not None:
+            # A magic in it asked for another sandbox: it is shown behind the cell's execute_input.
+            opening.displays.append(rendering.notice_bundle(told, self.settings.language, "notice"))
+        elif self.lifecycle.state is not State.STOPPING:
+            self.displays.notice(told, "notice", NO_PARENT if newest is None else newest.request.header)
 
     def died_too_often(self) -> None:
         """Give up: the server restarts kernels itself, and stops at its own limit."""

@@ -141,13 +141,17 @@ class Magics:
 
         rows = []
         for name in self._names():
-            mark = self._say(" (in use)", "（当前）") if name == self._profile() else ""
             try:
-                rows.append(
-                    (name + mark, summary(load_profile(name, self._directories), chinese=self._chinese))
-                )
+                profile = load_profile(name, self._directories)
             except (SentinelError, OSError) as error:
                 rows.append((name, str(error)))
+                continue
+            mark = ""
+            if name == self._profile():
+                mark = self._say(" (in use)", "（当前）")
+            elif not self._ceiling.allows(profile):
+                mark = self._say(" (not from a cell)", "（不能从单元格切换）")
+            rows.append((name + mark, summary(profile, chinese=self._chinese)))
         note = self._say(
             "%sentinel_profile NAME starts a fresh sandbox under that profile; variables are lost.",
             "%sentinel_profile NAME 会以该配置启动全新的沙箱；变量将丢失。",

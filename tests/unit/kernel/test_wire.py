@@ -91,5 +91,13 @@ def test_what_is_encoded_is_decoded_again(value: dict[str, object]) -> None:
     assert decode(encode(value), 10_000_000) == json.loads(json.dumps(value))
 
 
+def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
+    value: dict[str, object] = {}
+    for _ in range(5000):
+        value = {"a": value}
+    with pytest.raises(ProtocolError):
+        encode(value)
+
+
 def test_lone_surrogates_are_encoded() -> None:
     assert encode({"a": "\ud800"}) == b'{"a":"\\ud800"}'
