@@ -88,6 +88,10 @@ class Sandbox(MutableRecord):
                 os.close(descriptor)
                 setattr(self, name, -1)
 
+    def descriptors(self) -> tuple[int, ...]:
+        """Return what a loop has to watch: listener, init's standard error, init's socket, the pidfd of pid 1."""
+        return (self.listener.descriptor, self.error_output, self.control.fileno(), self.pidfd)
+
     def refresh_workspace(self) -> None:
         """Make the workspace show what changed in the host's folder since the last call."""
         if self.workspace_context >= 0:

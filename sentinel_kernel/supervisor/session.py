@@ -201,20 +201,22 @@ class Session:
                 request, self._identities, self._ledger, self._package_directory, self._announce
             )
         except SentinelError as error:
-            self._fail_start(error)
+            if isinstance(error, BootError) and error.step == DIED and self._killed_starts < _KILLED_STARTS:
+                self._killed_starts += 1
+                self._launch()
+            else:
+                self._fail_start(error)
             return
         except OSError as error:
-            self._fail_start(
-                BootError("prepare", error.errno or 0, f"Preparing the sandbox failed: {error}.")
-            )
+            reason = f"Preparing the sandbox failed: {error}."
+            self._fail_start(BootError("prepare", error.errno or 0, reason))
             return
         self._current = current
         self._ledger.begin_cell()
         self._phase = Phase.WARMING
         self._deadline = time.monotonic() + _START_SECONDS
         sandbox = current.sandbox
-        own = (sandbox.listener.descriptor, sandbox.error_output, sandbox.control.fileno(), sandbox.pidfd)
-        for descriptor in own:
+        for descriptor in sandbox.descriptors():
             self._poll.register(descriptor, select.POLLIN)
             current.watched.add(descriptor)
         if request.payload:
