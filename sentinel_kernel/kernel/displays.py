@@ -40,6 +40,9 @@ class Displays:
         self.ids: dict[str, None] = {}
         """The display ids that are the host's own; the worker may not use them."""
 
+        self.waiting: list[Words] = []
+        """Notices from before the first cell, which shows them."""
+
         self.refusals = 0
         """How many refused calls this kernel has reported."""
 
@@ -123,6 +126,8 @@ class Displays:
 
     def bring_up_to_date(self, cell: Cell) -> None:
         """Publish the counts of ``cell`` that changed, and what waited for its execute_input."""
+        while self.waiting and cell.began and not cell.silent:
+            self.notice(self.waiting.pop(0), "notice", cell.request.header)
         for shown in cell.violations.values():
             if shown.published_count != shown.violation.get("count"):
                 self._show(cell, shown)

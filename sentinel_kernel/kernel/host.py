@@ -20,7 +20,7 @@ from sentinel_kernel.kernel.lifecycle import Lifecycle, State
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.loop import Loop
 from sentinel_kernel.kernel.magics import Magics
-from sentinel_kernel.kernel.outbox import NO_PARENT, Outbox
+from sentinel_kernel.kernel.outbox import Outbox
 from sentinel_kernel.kernel.outer import Outer
 from sentinel_kernel.kernel.publisher import Publisher
 from sentinel_kernel.kernel.status_page import StatusPage
@@ -141,8 +141,10 @@ class Host:
         if opening is not None:
             # A magic in it asked for another sandbox: it is shown behind the cell's execute_input.
             opening.displays.append(rendering.notice_bundle(told, self.settings.language, "notice"))
+        elif newest is None:
+            self.displays.waiting.append(told)
         elif self.lifecycle.state is not State.STOPPING:
-            self.displays.notice(told, "notice", NO_PARENT if newest is None else newest.request.header)
+            self.displays.notice(told, "notice", newest.request.header)
 
     def died_too_often(self) -> None:
         """Give up: the server restarts kernels itself, and stops at its own limit."""

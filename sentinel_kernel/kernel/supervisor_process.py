@@ -49,6 +49,7 @@ def start_request(
         },
         "magics": list(protocol.HOST_MAGICS),
         # The key in it speaks for the person; it may lie in the notebook's folder.
+        "kernel": os.path.realpath(settings.connection_file),
         "hidden": [os.path.realpath(settings.connection_file)],
         "argv": list(settings.worker_arguments),
         "argv_once": list(extra_arguments),

@@ -43,6 +43,8 @@ class StartRequest(Record):
     """Arguments of the first worker alone; one that replaces it after a death starts without them."""
     environment: Mapping[str, str]
     hidden: tuple[str, ...]
+    kernel: str
+    """Stays the same when the server restarts this kernel: its connection file."""
     magics: tuple[str, ...]
     payload: tuple[str, ...]
     """Runs in place of init; used by doctor and the tests."""
@@ -75,6 +77,7 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
             argv_once=tuple(map(str, message.get("argv_once", ()))),
             environment={str(name): str(value) for name, value in message.get("environment", {}).items()},
             hidden=tuple(map(str, message.get("hidden", ()))),
+            kernel=str(message.get("kernel", "")),
             magics=tuple(map(str, message.get("magics", ()))),
             payload=tuple(map(str, message.get("payload", ()))),
             fault=(str(fault["step"]), int(fault["errno"])) if fault else None,

@@ -29,7 +29,7 @@ from sentinel_kernel.supervisor.identities import Identities
 from sentinel_kernel.supervisor.ledger import Ledger
 from sentinel_kernel.supervisor.preparation import parse_start
 from sentinel_kernel.supervisor.remedies import describe
-from sentinel_kernel.supervisor.salvage import artifact_store, salvage
+from sentinel_kernel.supervisor.salvage import artifact_store, leave_word, salvage, take_words
 from sentinel_kernel.supervisor.sandbox import DIED
 
 TYPE_CHECKING = False
@@ -67,6 +67,7 @@ class Session:
         self._start_id: object = None
         self._generation = 0
         self._killed_starts = 0
+        self._ending = False
         self._stopping = False
 
     def run(self) -> None:
@@ -160,6 +161,7 @@ class Session:
             case protocol.OP_START:
                 self._start(message, identifier)
             case protocol.OP_STOP:
+                self._ending = True
                 self._end_sandbox()
                 self._host.reply(identifier, ok=True)
                 self._stopping = True
@@ -189,6 +191,10 @@ class Session:
         except ProtocolError as error:
             self._fail_start(error)
             return
+        for path, files in take_words(artifact_store(), self._request.kernel):
+            self._host.event(
+                protocol.EVENT_ARTIFACTS, {"path": path, "files": files, "bytes": 0, "skipped": []}
+            )
         self._launch()
 
     def _launch(self) -> None:
@@ -273,6 +279,9 @@ class Session:
                 protocol.EVENT_ARTIFACTS,
                 {"path": saved.path, "files": saved.files, "bytes": saved.bytes, "skipped": saved.skipped},
             )
+        if saved.path and self._request is not None and (self._ending or self._host.gone):
+            # No cell is left to say it in; a restart of the same kernel says it in its first one.
+            leave_word(saved.path, self._request.kernel)
 
     def _serve_init(self, current: Current) -> bool:
         """Handle one packet of init; False where the sandbox was ended over it."""
