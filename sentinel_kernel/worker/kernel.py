@@ -19,8 +19,18 @@ class SentinelKernel(IPythonKernel):
     def __init__(self, **kwargs: object) -> None:
         self._spared_sleep = 0.0
         super().__init__(**kwargs)
-        if self.shell is not None:
-            self.shell.execution_count = self.first_execution_count
+        self._count_on()
+
+    def _count_on(self) -> None:
+        """Give the first cell its number, also where cells are looked up by it: In, %history, %rerun."""
+        if self.shell is None or self.first_execution_count <= 1:
+            return
+        self.shell.execution_count = self.first_execution_count
+        for lines in (
+            self.shell.history_manager.input_hist_parsed,
+            self.shell.history_manager.input_hist_raw,
+        ):
+            lines.extend([""] * (self.first_execution_count - len(lines)))
 
     async def do_debug_request(self, msg: dict[str, object]) -> object:
         """Load the debugger before it is asked: only then is it known whether it can be had."""

@@ -16,13 +16,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
 
 _lock = threading.RLock()
+_waiting: set[str] = set()
 _executing: set[str] = set()
 _sources: dict[str, Mapping[str, str]] = {}
-_companions: dict[str, Sequence[str]] = {}
+_companions: dict[str, Collection[str]] = {}
 
 
 class LateModule(ModuleType):
@@ -31,15 +32,18 @@ class LateModule(ModuleType):
     def __getattr__(self, name: str) -> object:
         if name == "__path__":  # every import from a module asks whether it is a package; packages have it
             raise AttributeError(name)
-        source = _sources.get(self.__name__, {}).get(name)
+        if name in _companions[self.__name__]:
+            return importlib.import_module(f"{self.__name__}.{name}")
+        source = _sources[self.__name__].get(name)
         if source is not None:
             return getattr(importlib.import_module(source), name)
-        execute(self)
-        return getattr(self, name)
+        if execute(self):
+            return getattr(self, name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __dir__(self) -> Iterable[str]:
         execute(self)
-        return ModuleType.__dir__(self)  # its class is no longer this one
+        return {*ModuleType.__dir__(self), *_companions[self.__name__]}
 
 
 def install(
@@ -47,12 +51,12 @@ def install(
     *,
     known: Mapping[str, object] | None = None,
     sources: Mapping[str, str] | None = None,
-    companions: Sequence[str] = (),
+    companions: Collection[str] = (),
 ) -> bool:
     """Put a stand-in for the module ``name`` into sys.modules, unless it is there or can't be found.
 
-    Asking for one of the ``known`` names, or for one that a submodule of ``sources`` defines (name -> submodule),
-    does not execute the module. When it is executed its ``companions`` (submodules) are imported, too. Returns
+    Asking for one of the ``known`` names, for one that a submodule of ``sources`` defines (name -> submodule), or for
+    one of the ``companions`` (submodules that are imported when asked for) does not execute the module. Returns
     whether the stand-in is in place.
     """
     if name in sys.modules:
@@ -65,6 +69,7 @@ def install(
     module.__dict__.update(known or {})
     _sources[name] = sources or {}
     _companions[name] = companions
+    _waiting.add(name)
     sys.modules[name] = module
     parent, _, child = name.rpartition(".")
     if parent:
@@ -72,17 +77,16 @@ def install(
     return True
 
 
-def execute(module: ModuleType) -> None:
-    """Execute the real module into its stand-in; a second call does nothing.
+def execute(module: ModuleType) -> bool:
+    """Execute the real module into its stand-in; return False where that has been done, or is being done.
 
     Raises whatever the module raises; the next use tries again, as an import statement would.
     """
     with _lock:
         name = module.__name__
-        if type(module) is not LateModule:
-            return
-        if name in _executing:  # by this very thread: the module is half there, as in any import of itself
-            raise AttributeError(f"module {name!r} is being imported")
+        # Being executed, by this very thread: then it is half there, as a module is that imports itself.
+        if name not in _waiting or name in _executing:
+            return False
         loader = module.__spec__.loader if module.__spec__ is not None else None
         if loader is None:
             raise ImportError(f"module {name!r} has no loader", name=name)
@@ -92,12 +96,11 @@ def execute(module: ModuleType) -> None:
         sys.meta_path.insert(built_in, finder)
         try:
             loader.exec_module(module)
-            for companion in _companions[name]:
-                importlib.import_module(f"{name}.{companion}")
-            module.__class__ = ModuleType  # type: ignore[assignment] # as importlib.util.LazyLoader does
+            _waiting.discard(name)
         finally:
             sys.meta_path.remove(finder)
             _executing.discard(name)
+        return True
 
 
 class _InstalledFirst:
