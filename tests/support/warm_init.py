@@ -213,6 +213,14 @@ class WorkerClient:
                 content: dict[str, Any] = message["content"]
                 return content
 
+    def replies(self, *message_ids: str) -> list[str]:
+        """Return the statuses of several requests' replies on shell, which come in whichever order."""
+        found: dict[str, str] = {}
+        while not found.keys() >= set(message_ids):
+            message = self.receive("shell")
+            found[message["parent"]] = message["content"]["status"]
+        return [found[message_id] for message_id in message_ids]
+
     def request(
         self, kind: str, content: dict[str, Any], channel: str = "shell", **header: str
     ) -> dict[str, Any]:

@@ -261,11 +261,7 @@ def test_a_subshell_runs_beside_a_cell(worker: WorkerClient) -> None:
     other = worker.begin(
         "%sentinel_status\nwhile 'gate' not in globals(): pass\ngate.set()", subshell_id=subshell
     )
-    replies = [worker.receive("shell") for _ in range(2)]  # in whichever order
-    assert {message["parent"]: message["content"]["status"] for message in replies} == {
-        blocked: "ok",
-        other: "ok",
-    }
+    assert worker.replies(blocked, other) == ["ok", "ok"]
     worker.request("delete_subshell_request", {"subshell_id": subshell}, "control")
 
 
