@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -161,9 +162,10 @@ def start_sandbox(
                 f"{identity.inside_gid} {identity.host_gid} 1",
             )
         except OSError as error:
-            raise BootError(
-                "map_identity", error.errno or 0, f"The user's id can't be mapped: {error}."
-            ) from None
+            if error.errno in (errno.ENOENT, errno.ESRCH):
+                raise BootError(DIED, error.errno, "The set-up process was killed at once.") from None
+            reason = f"The user's id can't be mapped: {error}."
+            raise BootError("map_identity", error.errno or 0, reason) from None
         os.write(go, b"g")
         child_ends.close()
         # A child that has failed by now is not there to take it; its report says why.

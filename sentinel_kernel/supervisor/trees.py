@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from sentinel_kernel.abi.mount import MountAttributes
@@ -9,6 +10,7 @@ from sentinel_kernel.errors import BootError
 from sentinel_kernel.linux import mounts
 from sentinel_kernel.linux.namespaces import mapped_user_namespace
 from sentinel_kernel.policy.plan import MountKind
+from sentinel_kernel.supervisor.sandbox import DIED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,5 +88,7 @@ def _owner_map(plan: BootPlan, uid: int, gid: int) -> int:
     try:
         return mapped_user_namespace(f"{uid} {identity.host_uid} 1", f"{gid} {identity.host_gid} 1")
     except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ESRCH):
+            raise BootError(DIED, error.errno, "A helper of the set-up was killed at once.") from None
         # Not the folder's fault: this machine makes no user namespaces, as the sandbox's own clone would find too.
         raise BootError("clone", error.errno or 0, str(error)) from None
