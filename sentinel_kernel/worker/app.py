@@ -39,6 +39,12 @@ class IPKernelApp(kernelapp.IPKernelApp):
         """Import it for who asks: by its name, the application would import all of jupyter_client at its start."""
         return import_item("jupyter_client.BlockingKernelClient")
 
+    def get_default_logging_config(self) -> dict[str, Any]:
+        """Let the logger drop what its handler would: by default it makes records of four messages a cell."""
+        config: dict[str, Any] = super().get_default_logging_config()
+        config["loggers"][type(self).__name__]["level"] = self.log_level
+        return config
+
     def init_connection_file(self) -> None:
         """Take the place of reading a file: the sockets are here already."""
         self.transport = "ipc"

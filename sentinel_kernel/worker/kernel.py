@@ -8,11 +8,13 @@ from traitlets import Int, Type
 from sentinel_kernel.worker import late_debugger
 from sentinel_kernel.worker.late_debugger import LateDebugger
 from sentinel_kernel.worker.output import OutputThread
+from sentinel_kernel.worker.shell import ZMQInteractiveShell
 
 
 class SentinelKernel(IPythonKernel):
     """Counts cells on from an earlier worker's, and spares a cell what it does not need."""
 
+    shell_class = Type(ZMQInteractiveShell)
     debugger_class = Type(LateDebugger)
     first_execution_count = Int(1, help="The number of the first cell.").tag(config=True)
 
@@ -37,7 +39,7 @@ class SentinelKernel(IPythonKernel):
         late_debugger.load()
         return await super().do_debug_request(msg)
 
-    async def do_execute(self, *args: object, **kwargs: object) -> object:
+    async def do_execute(self, code: str, *args: object, **kwargs: object) -> object:
         """Execute a cell.
 
         Before it replies ipykernel sleeps half a millisecond (``_execute_sleep``), so that outputs reach clients
@@ -45,9 +47,11 @@ class SentinelKernel(IPythonKernel):
         """
         if self._spared_sleep:
             self._execute_sleep, self._spared_sleep = self._spared_sleep, 0.0
+        if isinstance(self.shell, ZMQInteractiveShell):
+            self.shell.expect(code)
         thread = self.iopub_thread
         before = thread.outputs if isinstance(thread, OutputThread) else -1
-        reply = await super().do_execute(*args, **kwargs)
+        reply = await super().do_execute(code, *args, **kwargs)
         if isinstance(thread, OutputThread) and thread.outputs == before and self._execute_sleep:
             self._spared_sleep, self._execute_sleep = self._execute_sleep, 0.0
         return reply

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
+from typing import TYPE_CHECKING
 
 import zmq
 from ipykernel import iostream
 from zmq.eventloop.zmqstream import ZMQStream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_WAKE_SECONDS = 0.05
 
 
 class OutputThread(iostream.IOPubThread):
@@ -22,6 +29,7 @@ class OutputThread(iostream.IOPubThread):
         self.outputs = 0
         """Grows with every message and with text that is to become one."""
         self._handling = False
+        self._woken_at = 0.0
         super().__init__(*args, **kwargs)
 
     def send_multipart(self, *args: object, **kwargs: object) -> None:
@@ -29,8 +37,25 @@ class OutputThread(iostream.IOPubThread):
         self.outputs += 1
         super().send_multipart(*args, **kwargs)
 
+    def schedule(self, f: Callable[[], object]) -> None:
+        """Have ``f`` called in the thread, which is woken once for all that waits.
+
+        ipykernel wakes it for each, and each wake-up takes a turn of the thread's event loop.
+        """
+        if not self.thread.is_alive():
+            f()
+            return
+        self._events.append(f)
+        # The thread clears _woken_at before it looks how much there is: with it still set, this is among it. It does
+        # not count for long: an interrupt may have come right before the wake-up went out.
+        now = time.monotonic()
+        if now - self._woken_at > _WAKE_SECONDS:
+            self._woken_at = now
+            self._event_pipe.send(b"")
+
     def _handle_event(self, msg: object) -> None:
         self._handling = True
+        self._woken_at = 0.0
         try:
             super()._handle_event(msg)
         finally:

@@ -360,3 +360,27 @@ def test_text_written_in_a_thread_is_not_held_back(worker: WorkerClient) -> None
         "for thread in threads: thread.join()"
     )
     assert sorted(map(int, text.split())) == sorted(list(range(200)) * 4)
+
+
+def test_interrupts_amid_output_leave_the_output_working(worker: WorkerClient) -> None:
+    for _ in range(10):
+        message_id = worker.begin("while True: print('x', flush=True)")
+        worker.outputs_until(message_id, "stream")
+        worker.request("interrupt_request", {}, "control")
+        assert worker.reply(message_id)["ename"] == "KeyboardInterrupt"
+        worker.outputs(message_id)
+        assert worker.run("print('still here')") == "still here"
+
+
+def test_a_cell_is_transformed_once(shared_init: WarmInit) -> None:
+    other = shared_init.start_worker()
+    other.run(
+        "calls = []\nget_ipython().input_transformers_cleanup.append(lambda lines: calls.append(1) or lines)"
+    )
+    assert other.run("x = 1") == ""
+    assert other.run("print(len(calls))") == "2"
+    assert other.run(
+        "ip = get_ipython(); print(ip.transform_cell('%ls') == ip.transform_cell('%ls'), len(calls))"
+    ) == ("True 5")
+    reply, _ = other.execute("x = (")
+    assert reply["ename"] == "SyntaxError"
