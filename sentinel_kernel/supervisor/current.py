@@ -126,6 +126,19 @@ def limit_processors(current: Current) -> None:
             os.sched_setaffinity(current.worker_pid if current.worker_pid > 0 else current.sandbox.pid, cpus)
 
 
+def watch_dump(current: Current, poll: select.poll) -> None:
+    """Watch the worker's pipe only while a stack is expected: at other times it may write what it likes."""
+    if current.held_line is None:
+        return
+    descriptor = current.held_line.descriptor
+    if current.held_line.expected and descriptor not in current.watched:
+        poll.register(descriptor, select.POLLIN)
+        current.watched.add(descriptor)
+    elif not current.held_line.expected and descriptor in current.watched:
+        poll.unregister(descriptor)
+        current.watched.discard(descriptor)
+
+
 def interrupt(current: Current) -> bool:
     """Send SIGINT to the worker's process group: the worker and the children that it started; False if it is dead."""
     if current.worker_pid <= 1:

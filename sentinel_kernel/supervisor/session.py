@@ -24,13 +24,14 @@ from sentinel_kernel.supervisor.current import (
     ready_fields,
     release,
     start_failure,
+    watch_dump,
 )
 from sentinel_kernel.supervisor.identities import Identities
 from sentinel_kernel.supervisor.ledger import Ledger
 from sentinel_kernel.supervisor.preparation import parse_start
 from sentinel_kernel.supervisor.remedies import describe
-from sentinel_kernel.supervisor.salvage import artifact_store, leave_word, salvage, take_words
 from sentinel_kernel.supervisor.sandbox import DIED
+from sentinel_kernel.supervisor.saving import save_files, tell_of_saved_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class Session:
         self._stopping = True
 
     def _turn(self) -> None:
-        self._watch_dump()
+        if self._current is not None:
+            watch_dump(self._current, self._poll)
         ready = dict(self._poll.poll(self._timeout_milliseconds()))
         if self._current is not None and not self._serve_sandbox(self._current, ready):
             return
@@ -127,18 +129,6 @@ class Session:
             due = self._current.held_line.due_seconds()
             waits += [] if due is None else [due]
         return min(waits) * 1000 + 1 if waits else None
-
-    def _watch_dump(self) -> None:
-        """Watch the worker's pipe only while a stack is expected: at other times it may write what it likes."""
-        current = self._current
-        if current is None or current.held_line is None:
-            return
-        descriptor = current.held_line.descriptor
-        if current.held_line.expected and descriptor not in current.watched:
-            self._poll.register(descriptor, select.POLLIN)
-            current.watched.add(descriptor)
-        elif not current.held_line.expected:
-            self._unwatch(current, descriptor)
 
     def _place_line(self, current: Current, *, now: bool = False) -> None:
         found = current.held_line.take(now=now) if current.held_line is not None else None
@@ -191,10 +181,7 @@ class Session:
         except ProtocolError as error:
             self._fail_start(error)
             return
-        for path, files in take_words(artifact_store(), self._request.kernel):
-            self._host.event(
-                protocol.EVENT_ARTIFACTS, {"path": path, "files": files, "bytes": 0, "skipped": []}
-            )
+        tell_of_saved_files(self._host, self._request.kernel)
         self._launch()
 
     def _launch(self) -> None:
@@ -273,15 +260,8 @@ class Session:
         release(current)
 
     def _salvage(self, upper: int, workspace: str) -> None:
-        saved = salvage(upper, workspace, artifact_store())
-        if saved.path or saved.skipped:
-            self._host.event(
-                protocol.EVENT_ARTIFACTS,
-                {"path": saved.path, "files": saved.files, "bytes": saved.bytes, "skipped": saved.skipped},
-            )
-        if saved.path and self._request is not None and (self._ending or self._host.gone):
-            # No cell is left to say it in; a restart of the same kernel says it in its first one.
-            leave_word(saved.path, self._request.kernel)
+        kernel = self._request.kernel if self._request is not None else ""
+        save_files(self._host, upper, workspace, kernel, last=self._ending or self._host.gone)
 
     def _serve_init(self, current: Current) -> bool:
         """Handle one packet of init; False where the sandbox was ended over it."""
