@@ -50,7 +50,7 @@ class Setup:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._directory.remove()
+        self._directory.close()
         self._lease.close()
 
     def ours(self) -> float:

@@ -27,7 +27,7 @@ def init() -> Iterator[WarmInit]:
 @pytest.fixture(scope="module")
 def shared_init() -> Iterator[WarmInit]:
     """Return the module's init."""
-    process = WarmInit(JPY_SESSION_NAME="/work/notes.ipynb")
+    process = WarmInit(JPY_SESSION_NAME="/home/ada/notes.ipynb")
     try:
         process.event("warm")
         yield process
