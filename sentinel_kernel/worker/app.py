@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import zmq
 from ipykernel import kernelapp
 from traitlets import DottedObjectName, Type, default
+from traitlets.config.application import catch_config_error
+from traitlets.config.loader import Config, DeferredConfigString
 from traitlets.utils.importstring import import_item
 
 from sentinel_kernel.worker.kernel import SentinelKernel
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 # The "ports" that stand for the inherited listening sockets, in the order in which the supervisor sends them. The
 # last is nobody's: the host answers heartbeats.
 _SHELL, _CONTROL, _STDIN, _IOPUB, _HEARTBEAT = range(1, 6)
+_OPTION = re.compile(r"--([A-Z]\w*)\.([a-z_]\w*)=(.*)", re.DOTALL)
 
 
 class IPKernelApp(kernelapp.IPKernelApp):
@@ -38,6 +42,20 @@ class IPKernelApp(kernelapp.IPKernelApp):
     def _default_blocking_class(self) -> object:
         """Import it for who asks: by its name, the application would import all of jupyter_client at its start."""
         return import_item("jupyter_client.BlockingKernelClient")
+
+    @catch_config_error
+    def parse_command_line(self, argv: list[str] | None = None) -> None:
+        """Read the options. Where each is a `--Class.trait=value`, without making a parser of all there could be."""
+        options = [_OPTION.fullmatch(argument) for argument in argv or ()]
+        config = Config()
+        for option in options:
+            if option is None or option[2] in config[option[1]]:  # a trait that is given twice is a list
+                super().parse_command_line(argv)
+                return
+            config[option[1]][option[2]] = DeferredConfigString(option[3])
+        self.argv = list(argv or ())
+        self.cli_config = config
+        self.update_config(config)
 
     def get_default_logging_config(self) -> dict[str, Any]:
         """Let the logger drop what its handler would: by default it makes records of four messages a cell."""

@@ -124,6 +124,13 @@ def test_arguments_reach_ipython(shared_init: WarmInit) -> None:
     assert other.run("import sys; print(sys.argv[1:])") == "['--HistoryManager.hist_file=:memory:']"
 
 
+def test_options_that_need_a_parser_get_one(shared_init: WarmInit) -> None:
+    other = shared_init.start_worker(
+        "--quiet", "--InteractiveShellApp.exec_lines=a=1", "--InteractiveShellApp.exec_lines=b=2"
+    )
+    assert other.run("print(a + b, get_ipython().parent.parent.log_level)") == "3 50"
+
+
 def test_history_is_kept_in_home(worker: WorkerClient) -> None:
     worker.run("'a line to find again'")
     content = {"hist_access_type": "search", "pattern": "*find again*", "output": False, "raw": True, "n": 1}
@@ -135,7 +142,7 @@ def test_history_is_kept_in_home(worker: WorkerClient) -> None:
 def test_the_session_name_is_known_and_nothing_of_ours_is(shared_init: WarmInit) -> None:
     worker = shared_init.start_worker()
     assert worker.run("%whos") == "Interactive namespace is empty."
-    assert worker.run("print(__session__)") == "/work/notes.ipynb"
+    assert worker.run("print(__session__)") == "/home/ada/notes.ipynb"
     assert worker.run("print([name for name in globals() if 'sentinel' in name.lower()])") == "[]"
     assert worker.run("import sys; print([p for p in sys.path if 'lib/sentinel' in p])") == "[]"
 
