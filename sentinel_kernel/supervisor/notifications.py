@@ -31,6 +31,7 @@ class NotificationHandler:
     def __init__(self, listener: Listener, policy: CompiledPolicy, ledger: Ledger, first_pid: int) -> None:
         """Serve ``listener``; ``worker_pid`` is set once the worker is known, ``first_pid`` is pid 1 inside."""
         self._first_pid = first_pid
+        self._commands: dict[int, str] = {}
         self._refusals: dict[tuple[object, ...], int] = {}
         self._listener = listener
         self._poll = select.poll()
@@ -90,7 +91,11 @@ class NotificationHandler:
             )
             for copy in copies
         }
-        command = self._command_of(pid)
+        command = self._commands.get(pid)
+        if command is None:
+            command = self._command_of(pid)
+            if pid in (self.worker_pid, self._first_pid):
+                self._commands[pid] = command  # these two keep theirs; others come and go under one number
         # Everything above was read by a number that another thread may have got meanwhile: only now it is known.
         if not self._listener.is_valid(notification.id):
             return False

@@ -44,6 +44,8 @@ EVENT_UNAVAILABLE = "unavailable"
 HOST_MAGICS = ("sentinel_help", "sentinel_profile", "sentinel_reset", "sentinel_status")
 """The magics that the host runs; the worker gets inert ones of the same names."""
 
+# One encoder: json.dumps makes a new one for each call that wants no spaces.
+_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 _INT_BYTES = array.array("i").itemsize
 _ROOM = socket.CMSG_SPACE(MAXIMUM_DESCRIPTORS * _INT_BYTES)
 # One for the whole process, which reads packets in one thread: a fresh buffer of this size is mapped and unmapped by
@@ -57,7 +59,7 @@ def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) 
     Raises ProtocolError for a message that does not fit a packet, BlockingIOError on a non-blocking socket
     whose buffer is full (nothing was sent), and OSError when the peer is gone (EPIPE without a signal).
     """
-    packet = json.dumps(message, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+    packet = _ENCODE(message).encode("ascii")
     if len(packet) > MAXIMUM_PACKET_BYTES:
         what = f"A control message of {len(packet)} bytes is longer than {MAXIMUM_PACKET_BYTES}."
         raise ProtocolError(what)
