@@ -115,6 +115,8 @@ class OutStream(iostream.OutStream):
         super().flush()
 
     def _schedule_flush(self) -> None:
+        if self._flush_pending:  # for every print but the first in 0.2 s
+            return
         if isinstance(self.pub_thread, OutputThread):
             self.pub_thread.outputs += 1
         super()._schedule_flush()
