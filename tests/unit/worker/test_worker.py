@@ -389,5 +389,5 @@ def test_a_cell_is_transformed_once(shared_init: WarmInit) -> None:
     assert other.run(
         "ip = get_ipython(); print(ip.transform_cell('%ls') == ip.transform_cell('%ls'), len(calls))"
     ) == ("True 5")
-    reply, _ = other.execute("x = (")
+    reply, _ = other.execute("x = ]")
     assert reply["ename"] == "SyntaxError"
