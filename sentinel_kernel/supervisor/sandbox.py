@@ -196,7 +196,11 @@ def start_sandbox(
 def _receive_hand_over(report: socket.socket) -> list[int]:
     report.settimeout(_BOOT_SECONDS)
     try:
-        packet, descriptors, _, _ = socket.recv_fds(report, _REPORT_BYTES, 3, socket.MSG_CMSG_CLOEXEC)
+        try:
+            packet, descriptors, _, _ = socket.recv_fds(report, _REPORT_BYTES, 3, socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            # Told once where the child ended with the filter unread, ahead of its own report.
+            packet, descriptors, _, _ = socket.recv_fds(report, _REPORT_BYTES, 3, socket.MSG_CMSG_CLOEXEC)
     except TimeoutError:
         raise BootError(
             "hand_over", 110, f"The set-up did not finish within {_BOOT_SECONDS:.0f} s."
