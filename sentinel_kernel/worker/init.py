@@ -94,6 +94,7 @@ class _Init:
 
     def _fork(self, request: dict[str, Any], descriptors: list[int]) -> bool:
         self._preload(request["preload"])
+        _check_one_thread("init")
         pid = os.fork()
         if pid > 0:
             self._worker = pid

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
 
-_lock = threading.RLock()
+# One for each: a thread that executes one stand-in may wait for an import of another thread, which may need a second
+# stand-in on its way. The wait ends for the case that it needs the first.
+_LOCK_SECONDS = 30
+_locks: dict[str, threading.RLock] = {}
 _waiting: set[str] = set()
 _executing: set[str] = set()
 _sources: dict[str, Mapping[str, str]] = {}
@@ -39,6 +42,8 @@ class LateModule(ModuleType):
             return getattr(importlib.import_module(source), name)
         if execute(self):
             return getattr(self, name)
+        if name in vars(self):  # another thread was faster
+            return vars(self)[name]
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __dir__(self) -> Iterable[str]:
@@ -69,6 +74,7 @@ def install(
     module.__dict__.update(known or {})
     _sources[name] = sources or {}
     _companions[name] = companions
+    _locks[name] = threading.RLock()
     _waiting.add(name)
     sys.modules[name] = module
     parent, _, child = name.rpartition(".")
@@ -78,29 +84,39 @@ def install(
 
 
 def execute(module: ModuleType) -> bool:
-    """Execute the real module into its stand-in; return False where that has been done, or is being done.
+    """Execute the real module into its stand-in, once; return False where there is nothing new in it.
 
     Raises whatever the module raises; the next use tries again, as an import statement would.
     """
-    with _lock:
-        name = module.__name__
+    name = module.__name__
+    if name not in _waiting or not _locks[name].acquire(timeout=_LOCK_SECONDS):
+        return False
+    try:
         # Being executed, by this very thread: then it is half there, as a module is that imports itself.
         if name not in _waiting or name in _executing:
-            return False
-        loader = module.__spec__.loader if module.__spec__ is not None else None
-        if loader is None:
-            raise ImportError(f"module {name!r} has no loader", name=name)
-        _executing.add(name)
-        finder = _InstalledFirst()
-        built_in = sum(known in sys.meta_path for known in (BuiltinImporter, FrozenImporter))
-        sys.meta_path.insert(built_in, finder)
-        try:
-            loader.exec_module(module)
-            _waiting.discard(name)
-        finally:
-            sys.meta_path.remove(finder)
-            _executing.discard(name)
+            return name not in _waiting
+        _execute(module)
         return True
+    finally:
+        _locks[name].release()
+
+
+def _execute(module: ModuleType) -> None:
+    name = module.__name__
+    loader = module.__spec__.loader if module.__spec__ is not None else None
+    if loader is None:
+        raise ImportError(f"module {name!r} has no loader", name=name)
+    finder = _InstalledFirst()
+    built_in = sum(known in sys.meta_path for known in (BuiltinImporter, FrozenImporter))
+    _executing.add(name)
+    # A new list each time: another thread's import may be half through the old one.
+    sys.meta_path = [*sys.meta_path[:built_in], finder, *sys.meta_path[built_in:]]
+    try:
+        loader.exec_module(module)
+        _waiting.discard(name)
+    finally:
+        sys.meta_path = [known for known in sys.meta_path if known is not finder]
+        _executing.discard(name)
 
 
 class _InstalledFirst:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +21,9 @@ PACKAGE = {
     "late_one/parts.py": f"{NOTE}class Part: pass\n",
     "late_one/more.py": f"{NOTE}import late_one\nvalue = late_one.value + 1\n",
     "late_broken.py": f"{NOTE}raise RuntimeError(len(late_log.names))\n",
-    "late_log.py": "names = []\n",
+    "late_log.py": "import threading\nnames = []\nclient, outer = threading.Event(), threading.Event()\n",
+    "late_outer.py": f"{NOTE}late_log.outer.set()\nlate_log.client.wait(10)\nimport late_client\nvalue = 1\n",
+    "late_client.py": f"{NOTE}late_log.client.set()\nlate_log.outer.wait(10)\nfrom late_one import value\n",
 }
 
 
@@ -92,6 +95,33 @@ def test_a_module_that_fails_fails_for_each_who_asks(executed: list[str]) -> Non
         with pytest.raises(RuntimeError, match=str(attempt)):
             _ = sys.modules["late_broken"].value
     assert executed == ["late_broken", "late_broken"]
+
+
+def test_two_threads_may_need_what_the_other_imports(executed: list[str]) -> None:
+    late_module.install("late_outer")
+    late_module.install("late_one")
+    done = []
+    threads = [
+        threading.Thread(target=lambda: done.append(sys.modules["late_outer"].value), daemon=True),
+        threading.Thread(
+            target=lambda: done.append(importlib.import_module("late_client").value), daemon=True
+        ),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert done == [1, 1]
+    assert sorted(executed) == ["late_client", "late_one", "late_one.parts", "late_outer"]
+
+
+def test_an_importing_thread_never_sees_the_finders_change(executed: list[str]) -> None:
+    before = sys.meta_path
+    finders = list(before)
+    late_module.install("late_one")
+    assert sys.modules["late_one"].value == 1
+    assert sys.meta_path == finders == before
+    assert executed
 
 
 def test_what_is_loaded_or_absent_is_left_alone() -> None:
