@@ -1,0 +1,137 @@
+"""Using up what the sandbox shares with the host: memory, processors, counters of the user and of the machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from waiting import wait_until
+
+if TYPE_CHECKING:
+    from conftest import Attacker
+    from ordinary_user import Identity
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.requires("user_namespaces", "overlay"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the calls are written by x86_64's numbers"),
+]
+
+_MIB = 1 << 20
+_LIMIT = {"resources": {"memory_bytes": "256MiB"}}
+_STAY = """
+while True:
+    signal.pause()
+"""
+
+
+def _open(reason: str) -> pytest.MarkDecorator:
+    return pytest.mark.xfail(reason=f"open: {reason}")
+
+
+@pytest.fixture
+def ordinary_only(identity: Identity) -> None:
+    if identity.uid == 0:
+        pytest.skip("would take it from all of this machine's root; the ordinary user is the tests' own")
+
+
+def test_private_memory_beyond_the_limit(attacker: Attacker) -> None:
+    attack = "tell(tried(lambda: mmap.mmap(-1, 320 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)))"
+    assert attacker.outside(attack) == "ok"
+    assert attacker.inside(attack, attacker.profile(**_LIMIT)) == "ENOMEM"
+
+
+@_open("RLIMIT_DATA does not count shared anonymous memory: one process takes all of the host's")
+def test_shared_memory_beyond_the_limit(attacker: Attacker) -> None:
+    attack = """
+def take():
+    memory = mmap.mmap(-1, 320 << 20, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
+    for offset in range(0, len(memory), 4096):
+        memory[offset] = 1
+tell(tried(take))
+"""
+    assert attacker.outside(attack) == "ok"
+    assert attacker.inside(attack, attacker.profile(**_LIMIT)) != "ok"
+
+
+@_open("a memfd has no size limit of its own: it takes all of the host's memory")
+def test_memory_files_beyond_the_limit(attacker: Attacker) -> None:
+    attack = """
+def take():
+    file = os.memfd_create("x")
+    for _ in range(320):
+        os.write(file, bytes(1 << 20))
+tell(tried(take))
+"""
+    assert attacker.outside(attack) == "ok"
+    assert attacker.inside(attack, attacker.profile(**_LIMIT)) != "ok"
+
+
+@_open("affinity is set once and sched_setaffinity is allowed: cpu_count holds nobody")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor anyway")
+def test_processors_beyond_the_profiles(attacker: Attacker) -> None:
+    attack = "tried(lambda: os.sched_setaffinity(0, range(64))); tell(len(os.sched_getaffinity(0)))"
+    assert attacker.outside(attack) > 1
+    assert attacker.inside(attack) == 1
+
+
+@_open("inotify instances are counted for the user outside too: programs of the host get EMFILE")
+@pytest.mark.usefixtures("ordinary_only")
+def test_inotify_instances_of_the_user_outside(attacker: Attacker, identity: Identity) -> None:
+    asked = (identity.python, "-c", "import ctypes, sys; sys.exit(ctypes.CDLL(None).inotify_init1(0) < 0)")
+    assert identity.run(*asked, check=False).returncode == 0
+    attacker.start("while LIBC.inotify_init1(0) >= 0:\n    pass\ntell(ctypes.get_errno())" + _STAY)
+    wait_until(attacker.told, "the attack has taken all that it gets")
+    assert identity.run(*asked, check=False).returncode == 0
+
+
+@_open("descriptors in flight are counted for the user: programs with a lower RLIMIT_NOFILE can't send any")
+@pytest.mark.usefixtures("ordinary_only")
+def test_descriptors_in_flight_of_the_user_outside(attacker: Attacker, identity: Identity) -> None:
+    asked = (
+        identity.python,
+        "-c",
+        """
+import resource, socket
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+first, second = socket.socketpair()
+socket.send_fds(first, [b"x"], [0])
+""",
+    )
+    assert identity.run(*asked, check=False).returncode == 0
+    attacker.start(
+        """
+pairs = []
+def send():
+    while True:
+        pairs.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+        for _ in range(4):
+            rights = array.array("i", [0] * 250)
+            pairs[-1][0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+tell(tried(send))
+"""
+        + _STAY
+    )
+    wait_until(attacker.told, "the attack has sent all that it may")
+    assert identity.run(*asked, check=False).returncode == 0
+
+
+@_open("io_setup counts for the whole machine (fs.aio-max-nr): databases of the host can't start")
+def test_native_aio_of_the_machine(attacker: Attacker) -> None:
+    def reserved() -> int:
+        return int(Path("/proc/sys/fs/aio-nr").read_text())
+
+    before = reserved()
+    attacker.start(
+        """
+for _ in range(4):
+    called(206, 2048, ctypes.byref(ctypes.c_ulong(0)))
+tell(0)
+"""
+        + _STAY
+    )
+    wait_until(attacker.told, "the attack has reserved what it gets")
+    assert reserved() - before < 1024
