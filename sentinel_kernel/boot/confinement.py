@@ -34,6 +34,14 @@ _FENCED = (
     | AccessFs.REFER
 )
 _SCOPE_ABI = 6
+_OPTIONAL_COUNTS = frozenset({"max_inotify_instances", "max_inotify_watches"})
+_USER_COUNTS = (
+    ("max_user_namespaces", b"0"),
+    ("max_mnt_namespaces", b"0"),
+    ("max_net_namespaces", b"0"),
+    ("max_inotify_instances", b"32"),
+    ("max_inotify_watches", b"8192"),
+)
 _PROGRAM_BYTES = BPF_INSTRUCTION_SIZE * BPF_MAXIMUM_INSTRUCTIONS
 
 
@@ -61,11 +69,19 @@ def verify_root(context: BootContext) -> None:
 
 
 def forbid_namespaces(context: BootContext) -> None:  # noqa: ARG001 - every step has the same form
-    """Allow no further user namespace inside (namespaces(7), /proc/sys/user), whatever the filter says."""
-    for name in ("max_user_namespaces", "max_mnt_namespaces", "max_net_namespaces"):
-        file = os.open(f"/proc/sys/user/{name}", os.O_WRONLY | os.O_CLOEXEC)
+    """Allow no further user namespace inside, whatever the filter says, and a share of what its owner may count.
+
+    Inotify's objects are counted for the user outside as well (namespaces(7), /proc/sys/user).
+    """
+    for name, value in _USER_COUNTS:
         try:
-            os.write(file, b"0")
+            file = os.open(f"/proc/sys/user/{name}", os.O_WRONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            if name in _OPTIONAL_COUNTS:
+                continue
+            raise
+        try:
+            os.write(file, value)
         finally:
             os.close(file)
 

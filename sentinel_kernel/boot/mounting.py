@@ -84,6 +84,8 @@ def mount_tree(context: BootContext) -> None:
                 mounts.set_path_attributes(target, attributes, recursive=True)
             case MountKind.OVERLAY:
                 _overlay(context, entry, target)
+                if entry.sealed:
+                    mounts.set_path_attributes(target, _SEALED)
             case MountKind.MASK_DIRECTORY:
                 mounts.mount(
                     "tmpfs", target, "tmpfs", _SAFE | MountFlags.RDONLY, "size=4k,nr_inodes=2,mode=0555"

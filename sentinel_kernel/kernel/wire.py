@@ -43,6 +43,10 @@ def split(frames: Sequence[Part]) -> tuple[list[Part], list[Part]]:
     raise ProtocolError("A message has no delimiter or too few frames.")
 
 
+_COUNTED_BYTES = 1024 * 1024
+_MOST_PARTS = 2_000_000
+
+
 def decode(part: Part, maximum_bytes: int) -> Json:
     """Return the JSON object in ``part``. Raises ProtocolError, and nothing else.
 
@@ -51,6 +55,11 @@ def decode(part: Part, maximum_bytes: int) -> Json:
     """
     if len(part) > maximum_bytes:
         raise ProtocolError(f"A frame of {len(part)} bytes is longer than {maximum_bytes}.")
+    if len(part) > _COUNTED_BYTES:
+        # Each list, object and item costs far more memory than the bytes that name it.
+        raw = bytes(part)
+        if raw.count(b"[") + raw.count(b"{") + raw.count(b",") > _MOST_PARTS:
+            raise ProtocolError(f"A frame holds more than {_MOST_PARTS} values.")
     try:
         value = json.loads(str(part, "utf-8"))
     except (ValueError, RecursionError) as error:

@@ -23,7 +23,7 @@ REPLY_BYTES = 512 * 1024 * 1024
 _ABOUT_CELLS = frozenset({"status", "execute_input", "clear_output"})
 _OUTPUTS = BUNDLES | {"stream", "error"}
 _UNASKED = frozenset({"shutdown_reply", "iopub_welcome"})
-_MOST_COUNT = 2**31
+_MOST_COUNT = 1_000_000
 
 
 class WorkerSide:

@@ -53,6 +53,8 @@ class MountEntry(Record):
     mode: int = 0o755
     upper: str = ""
     is_directory: bool = True
+    sealed: bool = False
+    """An overlay that is read-only: unlike a bind mount it does not lead to the host's sockets and pipes."""
     owned: bool = False
     """The source belongs to the user, not to the system: root must map its owner (idmapped mount)."""
 

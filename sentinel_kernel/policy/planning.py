@@ -166,10 +166,10 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     mounts.append(MountEntry(MountKind.TMPFS, "/tmp", size_bytes=sizes.tmp_bytes, mode=0o1777))
     mounts.append(MountEntry(MountKind.TMPFS, home, size_bytes=sizes.tmp_bytes, mode=0o700))
     shown: list[MountEntry] = []
-    _add_user_directory(shown, facts, workspace, "overlay" if overlay_writes else "ro", "workspace", notices)
+    _add_user_directory(shown, facts, workspace, "overlay" if overlay_writes else "ro", "workspace")
     for index, (path, mode) in enumerate(data_mounts):
-        _add_user_directory(shown, facts, path, mode, f"data{index}", notices)
-    _add_python(shown, facts, workspace, notices)
+        _add_user_directory(shown, facts, path, mode, f"data{index}")
+    _add_python(shown, facts, workspace)
     mounts += shown
     covered = [entry.target for entry in shown]
     mounts += _masks(facts, mounts, covered, hidden_paths(workspace, facts.home, hidden), absent_inside)
@@ -220,12 +220,12 @@ def _system_entries(facts: HostFacts) -> tuple[list[MountEntry], list[tuple[str,
     return mounts, links
 
 
-def _add_python(shown: list[MountEntry], facts: HostFacts, workspace: str, notices: list[str]) -> None:
+def _add_python(shown: list[MountEntry], facts: HostFacts, workspace: str) -> None:
     """Append the interpreter's folders: the environment as an overlay, the rest read-only."""
     python = facts.python
     # The project's own .venv is the workspace's overlay already; a second layer there would split it.
     if not is_within(python.prefix, "/usr") and not is_within(python.prefix, workspace):
-        _add_user_directory(shown, facts, python.prefix, "overlay", "python", notices)
+        _add_user_directory(shown, facts, python.prefix, "overlay", "python")
     for path in (python.base_prefix, *python.module_directories):
         if is_within(path, "/usr") or any(is_within(path, entry.target) for entry in shown):
             continue
@@ -288,21 +288,27 @@ def _generated_files(inside: Identity, name: str, home: str) -> tuple[tuple[str,
     )
 
 
-def _add_user_directory(
-    mounts: list[MountEntry], facts: HostFacts, path: str, mode: str, upper: str, notices: list[str]
-) -> None:
-    """Append the mount of a user's folder in ``mode``, or the nearest that the Linux kernel can do."""
-    if mode == "overlay":
-        below = [point for point in facts.mount_points if point != path and is_within(point, path)]
-        if below and not facts.started_by_root:
-            # An overlay's lower layer must not have mounts in it that this user may not undo (EINVAL): locked mounts.
-            notices.append(f"read-only-submounts:{path}")
-            mounts.append(MountEntry(MountKind.BIND, path, path, owned=True))
-            return
-        mounts.append(MountEntry(MountKind.OVERLAY, path, path, upper=upper, owned=True))
+def _add_user_directory(mounts: list[MountEntry], facts: HostFacts, path: str, mode: str, upper: str) -> None:
+    """Append the mount of a user's folder in ``mode``.
+
+    Raises:
+        UnsupportedHost: no layer can be put above it, and without one it would not be fenced.
+
+    """
+    if mode == "rw":
+        mounts.append(MountEntry(MountKind.BIND_WRITABLE, path, path, owned=True))
         return
-    kind = MountKind.BIND_WRITABLE if mode == "rw" else MountKind.BIND
-    mounts.append(MountEntry(kind, path, path, owned=True))
+    below = [point for point in facts.mount_points if point != path and is_within(point, path)]
+    if below and not facts.started_by_root:
+        # An overlay's lower layer must not have mounts in it that this user may not undo (EINVAL), and a bind mount
+        # would lead to the sockets and pipes of the host that lie in the folder (unix(7), fifo(7)).
+        raise UnsupportedHost(
+            f"The folder {path} has other mounts in it ({below[0]}), so that no layer can be put above it.",
+            "Start JupyterLab in a folder without mounts below it.",
+        )
+    mounts.append(
+        MountEntry(MountKind.OVERLAY, path, path, upper=upper, sealed=mode != "overlay", owned=True)
+    )
 
 
 def _staging_place(facts: HostFacts, sources: Sequence[str]) -> str:

@@ -56,6 +56,8 @@ class Current(MutableRecord):
     link: WorkerLink
     handler: NotificationHandler
     channels: Channels | None
+    served: bool = False
+    """A worker has run in it: from then on what goes wrong inside may be a cell's doing."""
     worker_pid: int = -1
     worker_pidfd: int = -1
     held_line: HeldLine | None = None

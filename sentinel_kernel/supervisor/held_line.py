@@ -102,6 +102,6 @@ def _catches(thread: int, number: int) -> bool:
     finally:
         os.close(status)
     bit = 1 << (number - 1)
-    caught = int(text.partition(b"SigCgt:")[2].split(None, 1)[0], 16)
-    blocked = int(text.partition(b"SigBlk:")[2].split(None, 1)[0], 16)
+    caught = int(text.partition(b"\nSigCgt:")[2].split(None, 1)[0], 16)
+    blocked = int(text.partition(b"\nSigBlk:")[2].split(None, 1)[0], 16)
     return bool(caught & bit) and not blocked & bit

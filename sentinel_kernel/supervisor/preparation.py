@@ -7,7 +7,7 @@ import os
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.plan import Sizes
-from sentinel_kernel.policy.planning import make_plan
+from sentinel_kernel.policy.planning import hidden_paths, make_plan
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts, python_paths
@@ -123,6 +123,10 @@ def prepare(
     python = python_paths(request.python, request.python_facts)
     # Ours too: what was saved from other sandboxes, and the filters that the next one will trust.
     hidden = (*profile.filesystem.hidden, *request.hidden, artifact_store(), cache_directory())
+    # A hidden name may be a link into a folder that is shown too: what it leads to is hidden with it.
+    home = os.path.realpath(os.environ.get("HOME") or "/")
+    named = hidden_paths(request.workspace, home, hidden)
+    hidden = (*hidden, *(real for path in named if (real := os.path.realpath(path)) != path))
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
     environment = {
         "PATH": f"{os.path.dirname(request.python)}:/usr/local/bin:/usr/bin:/bin",

@@ -226,6 +226,7 @@ class Session:
         self._phase = Phase.RUNNING
         self._deadline = None
         self._killed_starts = 0
+        current.served = True
         limit_processors(current)
         upper = current.sandbox.workspace_upper
         descriptors = [upper] if upper >= 0 else []
@@ -344,8 +345,9 @@ class Session:
         read_error_output(current)
         failure = current.sandbox.exec_failure()
         starting = self._phase in (Phase.WARMING, Phase.FORKING)
-        if starting and failure is None and os.WIFSIGNALED(status) and self._killed_starts < _KILLED_STARTS:
-            # Somebody killed it, or memory ran out for a moment: that is no fault of the interpreter.
+        killed = os.WIFSIGNALED(status) and self._killed_starts < _KILLED_STARTS
+        if starting and failure is None and (killed or current.served):
+            # Killed, or crippled by an earlier worker's cell: no fault of the interpreter, and told already.
             self._killed_starts += 1
             self._end_sandbox()
             self._launch()
@@ -376,7 +378,7 @@ class Session:
         self._deadline = None
         if current is None:
             return
-        if phase is Phase.CLEARING:
+        if phase is Phase.CLEARING or current.served:
             self._replace_sandbox(current, {"kind": "supervisor_error", "detail": "init did not answer"})
             return
         read_error_output(current)

@@ -78,7 +78,6 @@ def test_processors_beyond_the_profiles(attacker: Attacker) -> None:
     assert attacker.inside(attack) == 1
 
 
-@_open("inotify instances are counted for the user outside too: programs of the host get EMFILE")
 @pytest.mark.usefixtures("ordinary_only")
 def test_inotify_instances_of_the_user_outside(attacker: Attacker, identity: Identity) -> None:
     asked = (identity.python, "-c", "import ctypes, sys; sys.exit(ctypes.CDLL(None).inotify_init1(0) < 0)")
@@ -119,7 +118,6 @@ tell(tried(send))
     assert identity.run(*asked, check=False).returncode == 0
 
 
-@_open("io_setup counts for the whole machine (fs.aio-max-nr): databases of the host can't start")
 def test_native_aio_of_the_machine(attacker: Attacker) -> None:
     def reserved() -> int:
         return int(Path("/proc/sys/fs/aio-nr").read_text())

@@ -58,9 +58,6 @@ victim.kill()
     # Its root and working folder are the sandbox's own; only what tells or takes something of it is closed.
 
 
-@pytest.mark.xfail(
-    reason="open: init's limits can be lowered by a cell, and its fork that fails ends the kernel"
-)
 def test_limits_of_pid_one_do_not_keep_the_next_worker_from_coming(book: Notebook) -> None:
     died = book.run("""
 import os, resource
@@ -148,9 +145,6 @@ def _high_water_bytes(book: Notebook) -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-@pytest.mark.xfail(
-    reason="open: JSON of empty lists takes thirty times its bytes in the host, up to 512 MiB of it"
-)
 def test_json_of_many_empty_lists_does_not_fill_the_host(book: Notebook) -> None:
     size = 6 << 20
     plain = f'{{"data":{{"text/plain":"{"x" * size}"}},"metadata":{{}}}}'
@@ -165,9 +159,6 @@ def test_json_of_many_empty_lists_does_not_fill_the_host(book: Notebook) -> None
     assert _high_water_bytes(book) - before < 8 * size
 
 
-@pytest.mark.xfail(
-    reason="open: a forged count is the next worker's number of list entries at %sentinel_reset"
-)
 def test_forged_count_does_not_make_the_next_sandbox_fail(book: Notebook) -> None:
     book.run(f'{_RAW}\nraw(\'execute_input\', b\'{{"execution_count":2147483647,"code":""}}\')')
     assert book.run("%sentinel_reset\nprint('next')").reply["status"] == "ok"
