@@ -46,7 +46,11 @@ class CellStart:
             if isinstance(action, Switch):
                 self._switch(cell, action, actions)
                 return
-            cell.displays.append(self._host.magics.page(action))
+            cell.displays.append(
+                self._host.live_status.show(cell.request.header)
+                if action == "live"
+                else self._host.magics.page(action)
+            )
         self._open(cell)
 
     def _switch(self, cell: Cell, switch: Switch, rest: list[Action]) -> None:

@@ -12,6 +12,7 @@ from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.requests import read_request
 from sentinel_kernel.kernel.unavailable import answer_request
+from sentinel_kernel.kernel.widgets import COMM_TYPES
 from sentinel_kernel.kernel.wire import unsigned
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class ClientSide:
         sockets = host.sockets
         self._handlers: dict[str, tuple[outer.Socket, Callable[[Request], None]]] = {
             "control": (sockets.control, self._control),
-            "shell": (sockets.shell, host.execution.add),
+            "shell": (sockets.shell, self._shell),
             "stdin": (sockets.stdin, self._stdin),
         }
 
@@ -109,6 +110,10 @@ class ClientSide:
         else:
             self._host.execution.add(request)
 
+    def _shell(self, request: Request) -> None:
+        if request.msg_type not in COMM_TYPES or not self._host.widgets.takes(request):
+            self._host.execution.add(request)
+
     def _stdin(self, request: Request) -> None:
         """Forward the answer to a prompt, to the cell that asked, from the client that was asked."""
         lifecycle = self._host.lifecycle
@@ -121,7 +126,10 @@ class ClientSide:
     def forward(self, request: Request) -> None:
         """Send a request that is no cell to the worker, or answer it where there is none."""
         lifecycle = self._host.lifecycle
-        if lifecycle.state is State.UNAVAILABLE and lifecycle.problem is not None:
+        if lifecycle.state is State.UNAVAILABLE and request.msg_type == "comm_info_request":
+            comms = self._host.widgets.comm_info(request, {})
+            self._host.outbox.answer(request, {"status": "ok", "comms": comms})
+        elif lifecycle.state is State.UNAVAILABLE and lifecycle.problem is not None:
             answer_request(self._host.outbox, request, lifecycle.problem.error(self._host.settings.language))
         elif lifecycle.inner is not None:
             lifecycle.inner[request.channel].send(unsigned(request.identities, request.parts))

@@ -17,6 +17,7 @@ from sentinel_kernel.kernel.connection import read_connection
 from sentinel_kernel.kernel.displays import Displays
 from sentinel_kernel.kernel.execution import Execution
 from sentinel_kernel.kernel.lifecycle import Lifecycle, State
+from sentinel_kernel.kernel.live_status import LiveStatus
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.loop import Loop
 from sentinel_kernel.kernel.magics import Magics
@@ -25,6 +26,7 @@ from sentinel_kernel.kernel.outer import Outer
 from sentinel_kernel.kernel.publisher import Publisher
 from sentinel_kernel.kernel.status_page import StatusPage
 from sentinel_kernel.kernel.violation_words import ViolationWords
+from sentinel_kernel.kernel.widgets import HostWidgets
 from sentinel_kernel.kernel.wire import Session, unsigned
 from sentinel_kernel.kernel.worker_side import WorkerSide
 from sentinel_kernel.kernel.zmtp import Ledger
@@ -70,6 +72,8 @@ class Host:
             lambda: self.lifecycle.profile,
             StatusPage(settings, self.lifecycle, self.displays).rows,
         )
+        self.widgets = HostWidgets(self.outbox)
+        self.live_status = LiveStatus(self)
         self.cell_start = CellStart(self)
         self.execution = Execution(self.outbox, self.cell_start.begin, self._forward)
         self.clients = ClientSide(self)
@@ -117,6 +121,7 @@ class Host:
         self._end_running(
             "SandboxDied", words.death(cause, violation, self.settings.language), abort_waiting=True
         )
+        self.widgets.forget()  # as clients do when they hear the status below
         self.execution.last_count = 0  # the next worker counts anew, as after every restart
         self.outbox.status("restarting")
 
@@ -132,6 +137,7 @@ class Host:
     def violation_reported(self, violation: Json) -> None:
         """Show a refused call in the cell that made it."""
         self.displays.violation(violation, self.execution.newest())
+        self.live_status.refresh_soon()
 
     def files_saved(self, path: str, files: int) -> None:
         """Say where the files of a sandbox that ended are: in the newest cell, and in the log."""

@@ -31,7 +31,10 @@ class Switch:
 
 
 Action = Switch | str
-"""What a checked magic line does: a switch, or the page that it shows (status, profiles, help)."""
+"""What a checked magic line does: a switch, or the page that it shows (status, live, profiles, help)."""
+
+_USAGE = {"sentinel_profile": " [NAME]", "sentinel_status": " [--live]"}
+"""What may follow a magic's name."""
 
 
 class Magics:
@@ -68,9 +71,9 @@ class Magics:
                     f"第 {line.line_number} 行：%{line.name} 不是 Sentinel 魔法命令。可用的有 {known}。",
                 )
             )
-        most = 1 if line.name == "sentinel_profile" else 0
-        if len(words) > most:
-            usage = "%sentinel_profile [NAME]" if most else f"%{line.name}"
+        live = line.name == "sentinel_status" and words == ["--live"]
+        if len(words) > (1 if line.name == "sentinel_profile" else int(live)):
+            usage = f"%{line.name}{_USAGE.get(line.name, '')}"
             raise UsageError(
                 self._say(
                     f"line {line.line_number}: {rendering.printable(line.argument_text, 80)!r} is too much. "
@@ -84,7 +87,9 @@ class Magics:
         if line.name == "sentinel_profile" and words:
             self._load(words[0], line.line_number)
             return Switch(words[0], "profile")
-        return {"sentinel_status": "status", "sentinel_profile": "profiles"}.get(line.name, "help")
+        return {"sentinel_status": "live" if live else "status", "sentinel_profile": "profiles"}.get(
+            line.name, "help"
+        )
 
     def _load(self, name: str, line_number: int) -> None:
         from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
@@ -163,6 +168,10 @@ class Magics:
             (
                 "%sentinel_status",
                 self._say("what this sandbox allows and has refused", "当前沙箱的限制与拒绝记录"),
+            ),
+            (
+                "%sentinel_status --live",
+                self._say("the same as a widget that follows the cells", "同上，以随单元格更新的控件显示"),
             ),
             ("%sentinel_profile", self._say("list the profiles", "列出所有配置")),
             (

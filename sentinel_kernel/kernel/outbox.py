@@ -26,10 +26,15 @@ class Outbox:
         self._publisher = publisher
 
     def publish(
-        self, msg_type: str, content: Json, parent: Part = NO_PARENT, topic: bytes | None = None
+        self,
+        msg_type: str,
+        content: Json,
+        parent: Part = NO_PARENT,
+        topic: bytes | None = None,
+        metadata: Json | None = None,
     ) -> None:
         """Publish a message on iopub, parented to the request whose header is ``parent``."""
-        message = self._session.message(msg_type, content, parent)
+        message = self._session.message(msg_type, content, parent, metadata)
         self._publisher.publish(
             [b"kernel.sentinel." + msg_type.encode() if topic is None else topic, *message]
         )

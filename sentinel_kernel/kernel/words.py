@@ -158,8 +158,8 @@ SCRIPT_HELD = Words(
 )
 
 RESERVED_HELD = Words(
-    "This output claimed to come from the sandbox itself (a Sentinel MIME type) and was held back.",
-    "此输出冒充沙箱自身的信息（Sentinel 的 MIME 类型或显示区域），已被拦截。",
+    "This output claimed to come from the sandbox itself (a Sentinel MIME type or widget) and was held back.",
+    "此输出冒充沙箱自身的信息（Sentinel 的 MIME 类型、显示区域或控件），已被拦截。",
     "Only the host tells of refusals; show your own data under another MIME type.",
     "只有宿主才能报告拒绝信息；请使用其他 MIME 类型展示您自己的数据。",
 )

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel import words
 from sentinel_kernel.kernel.log import log
-from sentinel_kernel.kernel.output_rule import BUNDLES, judge
+from sentinel_kernel.kernel.output_rule import BUNDLES, Judged, judge
+from sentinel_kernel.kernel.widgets import COMM_TYPES
 from sentinel_kernel.kernel.wire import CONTENT, HEADER, HEADER_BYTES, PARENT, decode, encode, split, text_of
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.host import Host
-    from sentinel_kernel.kernel.output_rule import Judged
+    from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.wire import Part
 
 MESSAGES_A_TURN = 64
@@ -106,12 +107,16 @@ class WorkerSide:
                 host.lifecycle.worker_welcomes()
             return
         judged = judge(msg_type, parts[CONTENT], host.displays.ids)
+        if msg_type in COMM_TYPES and not judged.drop and host.widgets.forges(parts[CONTENT]):
+            judged = Judged(drop=True, reserved=True)
         if judged.script or judged.reserved or judged.malformed:
             self._tell(judged, parts[PARENT])
             if judged.drop:
                 return
         if judged.content is not None:
             parts[CONTENT] = encode(judged.content)
+        if msg_type in COMM_TYPES and not host.widgets.worker_message(msg_type, parts):
+            return
         cell = self._cell_of(parts) if msg_type in _ABOUT_CELLS or self._shows_again(msg_type) else None
         if cell is None:
             host.outbox.forward_output(topic, parts)
@@ -182,6 +187,7 @@ class WorkerSide:
         cell, topic, parts = self._held_idle
         self._held_idle = None
         self._host.displays.bring_up_to_date(cell)
+        self._host.live_status.refresh(cell.request.header)
         self._host.outbox.forward_output(topic, parts)
         cell.idle = True
         if cell.replied:
@@ -213,11 +219,22 @@ class WorkerSide:
             )
         elif judged.content is not None:
             parts[CONTENT] = encode(judged.content)
+        if msg_type == "comm_info_reply":
+            self._add_comms(request, parts)
         if cell is not None:
             self._cell_replied(cell, parts)
         host.outbox.forward(channel, request.identities, parts)
         if cell is not None and cell.idle:
             host.execution.finish(cell)
+
+    def _add_comms(self, request: Request, parts: list[Part]) -> None:
+        widgets = self._host.widgets
+        if widgets.ids:
+            content = decode(parts[CONTENT], REPLY_BYTES)
+            comms = content.get("comms")
+            parts[CONTENT] = encode(
+                {**content, "comms": widgets.comm_info(request, comms if isinstance(comms, dict) else {})}
+            )
 
     def _cell_replied(self, cell: Cell, parts: list[Part]) -> None:
         """Take note of a cell's end. A failed one aborts what came before its client could know."""
