@@ -3,102 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import re
-import shutil
 import sys
-import tempfile
 from socket import AF_INET, SOCK_STREAM
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sentinel_kernel import __version__
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.kernel.settings import DEFAULT_PROFILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sentinel_kernel.policy.profile import Profile
-
-KERNEL_NAME = "sentinel"
-DISPLAY_NAME = "Python 3 (Sentinel)"
-
-
-def kernel_specification(
-    python: str, display_name: str = DISPLAY_NAME, profile: str | None = None
-) -> dict[str, Any]:
-    """Return the contents of kernel.json for the interpreter ``python``.
-
-    ``-P`` keeps the notebook's folder off the host's import path: what a cell writes there must never run
-    outside the sandbox. ``-E`` does the same for PYTHON* variables. ``profile`` is the profile a new kernel
-    starts with.
-    """
-    return {
-        "argv": [python, "-P", "-E", "-m", "sentinel_kernel", "-f", "{connection_file}"],
-        "display_name": display_name,
-        "env": {"SENTINEL_PROFILE": profile} if profile else {},
-        "interrupt_mode": "message",
-        "kernel_protocol_version": "5.5",
-        "language": "python",
-        "metadata": {"debugger": True},
-    }
-
-
-def install(
-    *,
-    user: bool,
-    prefix: str | None,
-    name: str | None,
-    display_name: str | None,
-    profile: str | None,
-) -> str:
-    """Write the kernelspec where Jupyter looks for it and return its folder.
-
-    Without ``user`` and ``prefix`` it goes to the system's folder, as with Jupyter's own commands. argv holds
-    the absolute path of this interpreter, so that a server in another environment starts the right one.
-
-    Raises:
-        ProfileError: ``profile`` does not exist or can't be used.
-        SentinelError: the name is not one of a kernel, or the folder can't be written.
-
-    """
-    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - slow, and only needed here
-
-    from sentinel_kernel.policy.shipped import shipped_directory  # noqa: PLC0415
-
-    if profile is not None:
-        _load(profile)
-    if name is None:
-        name = f"{KERNEL_NAME}-{profile.replace('/', '-')}" if profile else KERNEL_NAME
-    if not re.fullmatch(r"[a-z0-9._-]+", name, re.IGNORECASE):
-        raise SentinelError(
-            f"{name!r} can't be the name of a kernel.", "Use letters, digits, '.', '_' and '-' only."
-        )
-    if display_name is None:
-        display_name = f"Python 3 (Sentinel, {profile})" if profile else DISPLAY_NAME
-    specification = kernel_specification(sys.executable, display_name, profile)
-    with tempfile.TemporaryDirectory(prefix="sentinel-kernelspec-") as directory:
-        shipped = shipped_directory("kernelspec")
-        for logo in os.listdir(shipped):
-            if logo.startswith("logo-"):
-                shutil.copyfile(os.path.join(shipped, logo), os.path.join(directory, logo))
-        with open(os.path.join(directory, "kernel.json"), "w", encoding="utf-8") as file:
-            file.write(kernel_json(specification))
-        # TemporaryDirectory is 0700, and the copy keeps that: a kernelspec is for everybody to read.
-        os.chmod(directory, 0o755)  # noqa: S103
-        try:
-            path: str = KernelSpecManager().install_kernel_spec(directory, name, user=user, prefix=prefix)
-        except OSError as error:
-            raise SentinelError(
-                f"The kernelspec can't be written: {error}.",
-                "Install it for yourself with --user, or into this environment with --sys-prefix.",
-            ) from error
-    return path
-
-
-def kernel_json(specification: dict[str, Any]) -> str:
-    """Return ``specification`` as the text of kernel.json."""
-    return json.dumps(specification, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def _load(name: str) -> Profile:
@@ -109,16 +26,41 @@ def _load(name: str) -> Profile:
 
 
 def _install(arguments: argparse.Namespace) -> int:
-    prefix = sys.prefix if arguments.sys_prefix else arguments.prefix
+    from sentinel_kernel.kernelspecs import install  # noqa: PLC0415 - each command imports what it needs
+
+    if arguments.profile is not None:
+        _load(arguments.profile)
     path = install(
         user=arguments.user,
-        prefix=prefix,
+        prefix=sys.prefix if arguments.sys_prefix else arguments.prefix,
         name=arguments.name,
         display_name=arguments.display_name,
         profile=arguments.profile,
+        python=arguments.python,
     )
     print(f"Installed the kernelspec in {path}")
     return 0
+
+
+def _list(_: argparse.Namespace) -> int:
+    from sentinel_kernel.kernelspecs import installed  # noqa: PLC0415
+    from sentinel_kernel.supervisor.interpreter import ask  # noqa: PLC0415
+
+    status = 0
+    for entry in installed():
+        lines = [f"{entry.name}  {entry.display_name}", f"folder   {entry.folder}"]
+        lines.append(f"cells    {entry.python or 'the Python of Sentinel Kernel itself'}")
+        lines.append(f"profile  {entry.profile or DEFAULT_PROFILE}")
+        try:
+            if entry.profile:
+                _load(entry.profile)
+            if entry.python:
+                ask(entry.python)
+        except SentinelError as error:
+            lines.append(f"BROKEN   {error}")
+            status = 1
+        print("\n  ".join(lines) + "\n")
+    return status
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
@@ -209,12 +151,20 @@ def _parser() -> argparse.ArgumentParser:
     place.add_argument("--user", action="store_true", help="for this user")
     place.add_argument("--sys-prefix", action="store_true", help="into this Python environment")
     place.add_argument("--prefix", metavar="P", help="into the environment P")
-    command.add_argument("--name", metavar="N", help=f"the kernel's name (default: {KERNEL_NAME})")
     command.add_argument(
-        "--display-name", metavar="D", help=f"what the launcher shows (default: {DISPLAY_NAME})"
+        "--name", metavar="N", help="the kernel's name (default: sentinel, and what the options say)"
+    )
+    command.add_argument(
+        "--display-name", metavar="D", help="what the launcher shows (default: Python 3 (Sentinel))"
     )
     command.add_argument("--profile", metavar="P", help="the profile a new kernel starts with")
+    command.add_argument(
+        "--python", metavar="PATH", help="the interpreter that runs cells: a venv or conda environment's"
+    )
     command.set_defaults(run=_install)
+
+    command = commands.add_parser("list", help="list the installed kernelspecs, and whether each can work")
+    command.set_defaults(run=_list)
 
     command = commands.add_parser("doctor", help="try each mechanism on this machine, and say what to repair")
     command.add_argument("--json", action="store_true", help="print the results as JSON")

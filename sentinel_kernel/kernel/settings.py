@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.record import Record
@@ -45,6 +46,9 @@ class Settings(Record):
     language: str
     workspace: str
     environment: dict[str, str]
+    python: str
+    """The interpreter that runs cells: the host's own, or another one."""
+
     parent_pid: int
 
 
@@ -61,6 +65,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
         language=language(environment),
         workspace=os.path.realpath(folder),
         environment=worker_environment(environment),
+        python=environment.get("SENTINEL_PYTHON") or sys.executable,
         parent_pid=int(parent) if parent.isdecimal() else 0,
     )
 

@@ -40,13 +40,8 @@ def start_request(
         "profile": profile,
         "profile_directories": list(settings.profile_directories),
         "workspace": settings.workspace,
-        "python": sys.executable,
-        # What this process knows of its own interpreter saves the supervisor from asking it (some 40 ms).
-        "python_facts": {
-            "prefix": sys.prefix,
-            "base_prefix": sys.base_prefix,
-            "module_directories": [path for path in sys.path if path],
-        },
+        "python": settings.python,
+        "python_facts": _own_facts() if settings.python == sys.executable else None,
         "magics": list(protocol.HOST_MAGICS),
         # The key in it speaks for the person; it may lie in the notebook's folder.
         "kernel": os.path.realpath(settings.connection_file),
@@ -56,6 +51,15 @@ def start_request(
         "environment": settings.environment,
         "language": settings.language,
         "reason": reason,
+    }
+
+
+def _own_facts() -> dict[str, Any]:
+    """Return what this process knows of its own interpreter: it saves the supervisor from asking it (some 40 ms)."""
+    return {
+        "prefix": sys.prefix,
+        "base_prefix": sys.base_prefix,
+        "module_directories": [path for path in sys.path if path],
     }
 
 

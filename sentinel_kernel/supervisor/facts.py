@@ -1,29 +1,20 @@
-"""Looking at this machine for what a boot plan needs: paths, mounts, the interpreter's folders, sizes."""
+"""Looking at this machine for what a boot plan needs: paths, mounts, sizes."""
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 
-from sentinel_kernel.errors import BootError
-from sentinel_kernel.policy.plan import HostFacts, PythonPaths
+from sentinel_kernel.policy.plan import HostFacts
 from sentinel_kernel.policy.planning import ETC_ENTRIES, probed_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+    from collections.abc import Iterable
 
-    from sentinel_kernel.policy.plan import Identity
+    from sentinel_kernel.policy.plan import Identity, PythonPaths
 
-_PROBE_SECONDS = 20
 _COPIED_BYTES = 256 * 1024
-_PROBE = (
-    "import json, site, sys;"
-    "print(json.dumps({'executable': sys.executable, 'prefix': sys.prefix, 'base_prefix': sys.base_prefix,"
-    "'module_directories': [p for p in sys.path if p]}))"
-)
 
 
 def gather_facts(
@@ -46,51 +37,6 @@ def gather_facts(
         package_directory=package_directory,
         identity=identity,
         started_by_root=os.geteuid() == 0,
-    )
-
-
-def python_paths(executable: str, known: Mapping[str, Any] | None) -> PythonPaths:
-    """Return the folders of the interpreter ``executable``.
-
-    ``known`` is what the host said of its own interpreter; another one is asked by running it.
-
-    Raises:
-        BootError: it can't be run, or does not answer.
-
-    """
-    if known is None:
-        import subprocess  # noqa: PLC0415 - only for another interpreter; it takes long to import
-
-        try:
-            answer = subprocess.run(
-                [executable, "-P", "-c", _PROBE],
-                capture_output=True,
-                timeout=_PROBE_SECONDS,
-                check=True,
-                stdin=subprocess.DEVNULL,
-                cwd="/",
-            ).stdout
-            known = json.loads(answer)
-        except (OSError, subprocess.SubprocessError, ValueError) as error:
-            raise BootError(
-                "find_python",
-                getattr(error, "errno", None) or 0,
-                f"The worker's interpreter {executable} can't be used: {error}.",
-                "Check its path in the kernelspec; `sentinel-kernel install` writes a new one.",
-            ) from None
-    directories = tuple(
-        dict.fromkeys(
-            real
-            for path in known["module_directories"]
-            if os.path.isdir(path) and (real := os.path.realpath(path)) not in ("/", "")
-        )
-    )
-    return PythonPaths(
-        # Not resolved: a virtual environment is found by the path of its own link.
-        executable=executable,
-        prefix=os.path.realpath(known["prefix"]),
-        base_prefix=os.path.realpath(known["base_prefix"]),
-        module_directories=directories,
     )
 
 

@@ -10,8 +10,9 @@ from sentinel_kernel.policy.plan import Sizes
 from sentinel_kernel.policy.planning import hidden_paths, make_plan
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.record import Record
-from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts, python_paths
+from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts
 from sentinel_kernel.supervisor.filter import build_filter
+from sentinel_kernel.supervisor.interpreter import python_paths
 from sentinel_kernel.supervisor.salvage import artifact_store
 from sentinel_kernel.supervisor.worker_link import init_argv
 
@@ -120,22 +121,31 @@ def prepare(
         if limited and cpu_count
         else []
     )
-    python = python_paths(request.python, request.python_facts)
+    writable = [os.path.realpath(mount.path) for mount in profile.filesystem.mounts if mount.mode == "rw"]
+    python = python_paths(request.python, request.python_facts, interpreter_cache(), writable)
     # Ours too: what was saved from other sandboxes, and the filters that the next one will trust.
-    hidden = (*profile.filesystem.hidden, *request.hidden, artifact_store(), cache_directory())
+    hidden = (
+        *profile.filesystem.hidden,
+        *request.hidden,
+        artifact_store(),
+        cache_directory(),
+        interpreter_cache(),
+    )
     # A hidden name may be a link into a folder that is shown too: what it leads to is hidden with it.
     home = os.path.realpath(os.environ.get("HOME") or "/")
     named = hidden_paths(request.workspace, home, hidden)
     hidden = (*hidden, *(real for path in named if (real := os.path.realpath(path)) != path))
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
     environment = {
-        "PATH": f"{os.path.dirname(request.python)}:/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{os.path.dirname(python.executable)}:/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         **({name: str(cpu_count) for name in _THREAD_POOLS} if limited else {}),
         **request.environment,
     }
     if python.prefix != python.base_prefix:
         environment["VIRTUAL_ENV"] = python.prefix
+    elif os.path.isdir(os.path.join(python.prefix, "conda-meta")):
+        environment["CONDA_PREFIX"] = python.prefix
     plan = make_plan(
         workspace=request.workspace,
         facts=facts,
@@ -144,7 +154,7 @@ def prepare(
         data_mounts=[(os.path.realpath(mount.path), mount.mode) for mount in profile.filesystem.mounts],
         overlay_writes=profile.filesystem.allow_write_overlay,
         environment=environment,
-        argv=request.payload or init_argv(request.python),
+        argv=request.payload or init_argv(python.executable),
         absent_inside=absent_inside,
         cpus=cpus,
     )
@@ -165,5 +175,14 @@ def compile_filter(profile: Profile) -> tuple[CompiledPolicy, bytes]:
 
 def cache_directory() -> str:
     """Return the folder for compiled filters (XDG base directory specification)."""
+    return _cache("filters")
+
+
+def interpreter_cache() -> str:
+    """Return the folder for what other interpreters said of themselves."""
+    return _cache("interpreters")
+
+
+def _cache(name: str) -> str:
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME") or "/", ".cache")
-    return os.path.join(cache, "sentinel-kernel", "filters")
+    return os.path.join(cache, "sentinel-kernel", name)

@@ -13,7 +13,7 @@ from traitlets.config.loader import Config, DeferredConfigString
 from traitlets.utils.importstring import import_item
 
 from sentinel_kernel.worker.kernel import SentinelKernel
-from sentinel_kernel.worker.output import OutputThread
+from sentinel_kernel.worker.older import output_thread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +88,7 @@ class IPKernelApp(kernelapp.IPKernelApp):
         self.iopub_socket.linger = 1000  # ms, as ipykernel's
         self.iopub_port = self._bind_socket(self.iopub_socket, self.iopub_port)
         self.configure_tornado_logger()
-        self.iopub_thread = OutputThread(self.iopub_socket, pipe=True, session=self.session)
+        self.iopub_thread = output_thread(self.iopub_socket, self.session)
         self.iopub_thread.start()
         self.iopub_socket = self.iopub_thread.background_socket
 

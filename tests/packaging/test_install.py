@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sentinel_kernel import cli
+from sentinel_kernel import cli, kernelspecs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ def test_install_writes_this_interpreter_and_the_logos(tmp_path: Path) -> None:
     assert cli.main(["install", "--prefix", str(tmp_path)]) == 0
     folder = installed(tmp_path)
     specification = json.loads((folder / "kernel.json").read_text())
-    assert specification == cli.kernel_specification(sys.executable)
+    assert specification == kernelspecs.kernel_specification(sys.executable)
     assert {path.name for path in folder.iterdir()} == {
         "kernel.json",
         "logo-32x32.png",

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from sentinel_kernel import cli
+from sentinel_kernel import kernelspecs
 
 FOLDER = Path(__file__).resolve().parents[2] / "kernelspec"
 
 
 def test_the_shipped_kernel_json_is_generated() -> None:
-    assert (FOLDER / "kernel.json").read_text() == cli.kernel_json(cli.kernel_specification("python"))
+    assert (FOLDER / "kernel.json").read_text() == kernelspecs.kernel_json(
+        kernelspecs.kernel_specification("python")
+    )
 
 
 def test_the_host_starts_without_the_notebooks_folder_on_its_path() -> None:
