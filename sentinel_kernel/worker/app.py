@@ -13,7 +13,8 @@ from traitlets.config.loader import Config, DeferredConfigString
 from traitlets.utils.importstring import import_item
 
 from sentinel_kernel.worker.kernel import SentinelKernel
-from sentinel_kernel.worker.older import output_thread
+from sentinel_kernel.worker.output import OutputThread
+from sentinel_kernel.worker.publication import PublicationSocket
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,12 +84,9 @@ class IPKernelApp(kernelapp.IPKernelApp):
 
     def init_iopub(self, context: zmq.Context[Any]) -> None:
         """Make IOPub lossless: its backlog is the sandbox's own memory, and the host reads as clients take it."""
-        self.iopub_socket = context.socket(zmq.XPUB)
-        self.iopub_socket.sndhwm = 0
-        self.iopub_socket.linger = 1000  # ms, as ipykernel's
-        self.iopub_port = self._bind_socket(self.iopub_socket, self.iopub_port)
+        socket = PublicationSocket(self.listening[_IOPUB - 1], context)
         self.configure_tornado_logger()
-        self.iopub_thread = output_thread(self.iopub_socket, self.session)
+        self.iopub_thread = OutputThread(socket, self.session)
         self.iopub_thread.start()
         self.iopub_socket = self.iopub_thread.background_socket
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 from ipykernel.ipkernel import IPythonKernel
-from traitlets import Int, Type
+from traitlets import Float, Int, Type
 
 from sentinel_kernel.worker import late_debugger
 from sentinel_kernel.worker.late_debugger import LateDebugger
-from sentinel_kernel.worker.output import OutputThread
+from sentinel_kernel.worker.output import OutStream
 from sentinel_kernel.worker.shell import ZMQInteractiveShell
 
 
@@ -16,10 +18,12 @@ class SentinelKernel(IPythonKernel):
 
     shell_class = Type(ZMQInteractiveShell)
     debugger_class = Type(LateDebugger)
+    # Before a reply ipykernel sleeps half a millisecond, to let outputs reach clients first. Here they are with the
+    # host by then, which forwards them first.
+    _execute_sleep = Float(0, help="Seconds to wait before a cell's reply.").tag(config=True)
     first_execution_count = Int(1, help="The number of the first cell.").tag(config=True)
 
     def __init__(self, **kwargs: object) -> None:
-        self._spared_sleep = 0.0
         super().__init__(**kwargs)
         self._count_on()
 
@@ -40,18 +44,12 @@ class SentinelKernel(IPythonKernel):
         return await super().do_debug_request(msg)
 
     async def do_execute(self, code: str, *args: object, **kwargs: object) -> object:
-        """Execute a cell.
-
-        Before it replies ipykernel sleeps half a millisecond (``_execute_sleep``), so that outputs reach clients
-        before the reply does. A cell that has put nothing out does not need it.
-        """
-        if self._spared_sleep:
-            self._execute_sleep, self._spared_sleep = self._spared_sleep, 0.0
+        """Execute a cell, and send what it has written and not flushed."""
         if isinstance(self.shell, ZMQInteractiveShell):
             self.shell.expect(code)
-        thread = self.iopub_thread
-        before = thread.outputs if isinstance(thread, OutputThread) else -1
         reply = await super().do_execute(code, *args, **kwargs)
-        if isinstance(thread, OutputThread) and thread.outputs == before and self._execute_sleep:
-            self._spared_sleep, self._execute_sleep = self._execute_sleep, 0.0
+        # ipykernel does so next, by a round trip to IOPub's thread. The cell's code is done: no interrupt comes now.
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, OutStream):
+                stream.flush_here()
         return reply

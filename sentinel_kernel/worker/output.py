@@ -2,40 +2,53 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import zmq
 from ipykernel import iostream
 from zmq.eventloop.zmqstream import ZMQStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from sentinel_kernel.worker.publication import PublicationSocket
 
 _WAKE_SECONDS = 0.05
 
 
 class OutputThread(iostream.IOPubThread):
-    """IOPub's thread; knows whether anything is still on its way, and needs no network.
+    """IOPub's thread, which most messages do not need: whoever has one writes it to the host's stream.
 
-    ipykernel listens on tcp://127.0.0.1 for the output of forked children, which a profile without a network
-    refuses. An abstract address (unix(7)) belongs to the sandbox's own network namespace, leaves no file behind
-    that a cell could remove, and is never too long.
+    It is left with what is timed (text that nobody flushed), what a forked child says, and what a slow reader leaves
+    waiting. It needs no network: ipykernel listens on tcp://127.0.0.1 for the output of forked children, which a
+    profile without a network refuses. An abstract address (unix(7)) belongs to the sandbox's own network namespace,
+    leaves no file behind that a cell could remove, and is never too long.
     """
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        self.outputs = 0
-        """Grows with every message and with text that is to become one."""
+    def __init__(self, socket: PublicationSocket, session: Any) -> None:  # noqa: ANN401 - jupyter_client's
         self._handling = False
         self._woken_at = 0.0
-        super().__init__(*args, **kwargs)
+        super().__init__(socket, pipe=True)
+        self.session = session
+        socket.watch(self.io_loop, lambda: self.schedule(socket.drain), self._welcome)
 
-    def send_multipart(self, *args: object, **kwargs: object) -> None:
-        """Have a message sent by the thread."""
-        self.outputs += 1
-        super().send_multipart(*args, **kwargs)
+    def _welcome(self, topic: bytes) -> None:
+        """Say that a subscription is in force (JEP 65): the host waits for that before it lets cells run."""
+        content = {"subscription": topic.decode("utf-8", "replace")}
+        message = self.session.serialize(self.session.msg("iopub_welcome", content))
+        self.socket.send_multipart([topic, *message])
+
+    def send_multipart(self, msg: Sequence[Any], *args: object, **kwargs: object) -> None:
+        """Send a message, from whichever thread has it."""
+        socket = self.socket
+        if os.getpid() != self._master_pid:
+            super().send_multipart(msg, *args, **kwargs)  # a forked child hands it to its parent
+        elif socket is not None:
+            socket.send_multipart(msg)
 
     def schedule(self, f: Callable[[], object]) -> None:
         """Have ``f`` called in the thread, which is woken once for all that waits.
@@ -62,7 +75,7 @@ class OutputThread(iostream.IOPubThread):
             self._handling = False
 
     def done(self) -> bool:
-        """Tell whether everything scheduled before this call has been sent.
+        """Tell whether everything scheduled before this call has been done.
 
         In this order: an event leaves the queue only after _handling was set.
         """
@@ -94,11 +107,12 @@ class OutStream(iostream.OutStream):
     """
 
     def __init__(self, *args: object, **kwargs: object) -> None:
+        self._sending = threading.RLock()
         self._flushing = False
         super().__init__(*args, **kwargs)
 
     def flush(self) -> None:
-        """Send what was written, and return when it and all messages before it have been handed to libzmq."""
+        """Send what was written, and return when it and all that was scheduled before it is on its way."""
         # In this order: written text leaves the buffers only after _flushing was set, and is scheduled before
         # _flushing is cleared.
         thread = self.pub_thread
@@ -114,19 +128,27 @@ class OutStream(iostream.OutStream):
             return
         super().flush()
 
-    def _schedule_flush(self) -> None:
-        if self._flush_pending:  # for every print but the first in 0.2 s
-            return
-        if isinstance(self.pub_thread, OutputThread):
-            self.pub_thread.outputs += 1
-        super()._schedule_flush()
+    def flush_here(self) -> None:
+        """Send what was written, in this thread.
+
+        Only where no interrupt is to be expected: it could come between the sending and the taking note of it.
+        """
+        if self.echo is None and isinstance(self.pub_thread, OutputThread) and self._is_master_process():
+            self._flush()
+        else:
+            self.flush()
 
     def _flush(self) -> None:
-        self._flushing = True
-        try:
-            super()._flush()
-        finally:
-            self._flushing = False
+        if not self._is_master_process():
+            super()._flush()  # the lock may have been held at the fork, by a thread that is not here
+            return
+        # Text of two flushes at a time must not overtake: each takes the buffers and sends them in one go.
+        with self._sending:
+            self._flushing = True
+            try:
+                super()._flush()
+            finally:
+                self._flushing = False
 
 
 # Libraries, and people, know the streams by ipykernel's name for them.

@@ -18,7 +18,7 @@ from processes import Tree
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-REPLY_SECONDS = 120
+REPLY_SECONDS = 60
 _QUIET_SECONDS = 3
 """Plain ipykernel may lose a cell's idle: without a message for this long behind the reply, none will come."""
 
@@ -175,7 +175,9 @@ class LiveKernel:
     def interrupted(self, code: str) -> float:
         """Interrupt ``code`` once it runs, as a server does, and return the seconds until its reply."""
         message_id = self.client.execute(f"print('running', flush=True)\n{code}", store_history=False)
-        while self.client.iopub_channel.get_msg(timeout=REPLY_SECONDS)["msg_type"] != "stream":
+        # Not just any stream: plain ipykernel's debugger warns of something at its start.
+        iopub = self.client.iopub_channel
+        while iopub.get_msg(timeout=REPLY_SECONDS)["content"].get("text", "")[:7] != "running":
             pass
         started = time.perf_counter()
         self.manager.interrupt_kernel()
