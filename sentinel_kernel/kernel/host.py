@@ -24,6 +24,7 @@ from sentinel_kernel.kernel.magics import Magics
 from sentinel_kernel.kernel.outbox import Outbox
 from sentinel_kernel.kernel.outer import Outer
 from sentinel_kernel.kernel.publisher import Publisher
+from sentinel_kernel.kernel.settings import session_id
 from sentinel_kernel.kernel.status_page import StatusPage
 from sentinel_kernel.kernel.violation_words import ViolationWords
 from sentinel_kernel.kernel.widgets import HostWidgets
@@ -53,7 +54,8 @@ class Host:
         connection = read_connection(settings.connection_file)
         self.settings = settings
         self.loop = Loop()
-        self.session = Session(connection.key, connection.signature_scheme)
+        name = session_id(settings.connection_file)
+        self.session = Session(connection.key, connection.signature_scheme, name)
         try:
             self.sockets = Outer(connection)
         except zmq.ZMQError as error:

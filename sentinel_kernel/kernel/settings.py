@@ -91,6 +91,17 @@ def _connection_file(arguments: Sequence[str]) -> tuple[str, list[str]]:
     return found, rest
 
 
+def session_id(connection_file: str) -> str:
+    """Return the session that every message of this kernel is headed with: its worker's as well as the host's own.
+
+    JupyterLab takes a message for one of an earlier kernel, and drops it, if one with another session has arrived
+    before it was handled. After a restart it is the same again, as a worker may outlive the host.
+    """
+    stem = os.path.basename(connection_file).removesuffix(".json")
+    letters = (character for character in stem if character.isalnum() or character in "-_")
+    return "".join(letters)[:100] or "kernel"
+
+
 def profile_directories(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return where the user's own profiles are looked for, before the shipped ones."""
     home = environment.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")

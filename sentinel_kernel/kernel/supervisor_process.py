@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 
+from sentinel_kernel.kernel.settings import session_id
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor import protocol
 
@@ -46,7 +47,7 @@ def start_request(
         # The key in it speaks for the person; it may lie in the notebook's folder.
         "kernel": os.path.realpath(settings.connection_file),
         "hidden": [os.path.realpath(settings.connection_file)],
-        "argv": list(settings.worker_arguments),
+        "argv": [*settings.worker_arguments, f"--Session.session={session_id(settings.connection_file)}"],
         "argv_once": list(extra_arguments),
         "environment": settings.environment,
         "language": settings.language,

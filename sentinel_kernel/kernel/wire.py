@@ -93,13 +93,13 @@ class Session:
     Raises ValueError for a scheme that is not ``hmac-`` and a hash that this Python has.
     """
 
-    def __init__(self, key: bytes, scheme: str = "hmac-sha256") -> None:
+    def __init__(self, key: bytes, scheme: str = "hmac-sha256", session_id: str = "") -> None:
         kind, _, digest = scheme.partition("-")
         if key and (kind != "hmac" or not digest):
             raise ValueError(f"The signature scheme {scheme!r} is not known.")
         self._hmac = hmac.new(key, digestmod=digest) if key else None
         self._seen: dict[bytes, None] = {}
-        self._session_id = os.urandom(16).hex()
+        self.session_id = session_id or os.urandom(16).hex()
         self._count = 0
 
     def sign(self, parts: Sequence[Part]) -> bytes:
@@ -132,10 +132,10 @@ class Session:
         date = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1e6):06d}Z"
         return encode(
             {
-                "msg_id": f"{self._session_id}_{os.getpid()}_{self._count}",
+                "msg_id": f"{self.session_id}_{os.getpid()}_{self._count}",
                 "msg_type": msg_type,
                 "username": "sentinel",
-                "session": self._session_id,
+                "session": self.session_id,
                 "date": date,
                 "version": PROTOCOL_VERSION,
             }

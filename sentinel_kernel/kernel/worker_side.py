@@ -88,6 +88,9 @@ class WorkerSide:
         try:
             identities, parts = split(frames)
             header = decode(parts[HEADER], HEADER_BYTES)
+            if header.get("session") != self._host.session.session_id:
+                # With another one it would make clients drop what the host has just shown (settings.session_id).
+                parts[HEADER] = encode({**header, "session": self._host.session.session_id})
             msg_type = text_of(header, "msg_type", 100)
             if channel == "iopub":
                 self._output(msg_type, identities, parts)
