@@ -62,6 +62,11 @@ class Publisher:
         self._retry_later()
         return self._patience_is_over()
 
+    @property
+    def takes_replies(self) -> bool:
+        """Whether there is room for answers on another channel: they are few, but may be large."""
+        return self._ledger.live_bytes <= 2 * LIVE_BYTES
+
     def publish(self, parts: Sequence[Part]) -> None:
         """Send a message behind all that wait (topic, delimiter, signature, JSON frames, buffers)."""
         self._waiting.append(parts)

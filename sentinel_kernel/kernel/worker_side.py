@@ -68,6 +68,9 @@ class WorkerSide:
                     self._release_idle()
 
     def _takes(self, channel: str) -> bool:
+        if channel == "control":
+            # Who interrupts, debugs or looks at memory must not wait for somebody else's client that reads no output.
+            return self._host.publisher.takes_replies
         return self._host.publisher.ready and not (channel == "iopub" and self._held_idle is not None)
 
     def _forward_some(self, channel: str, most: int) -> bool:
