@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Final
 
-DEVICES: Final = ("null", "zero", "full", "random", "urandom")
+DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 # Masked like in a container: they tell about, or reach into, the machine as a whole.
 PROC_MASKED: Final = (
     "acpi",

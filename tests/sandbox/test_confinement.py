@@ -143,6 +143,7 @@ def test_the_root_is_a_skeleton_and_read_only(supervised: Supervised, workspace:
         "stderr",
         "stdin",
         "stdout",
+        "tty",  # what a program inside has opened for itself: the sandbox leads a session, and has none
         "urandom",
         "zero",
     }
