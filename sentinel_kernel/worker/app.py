@@ -12,8 +12,10 @@ from traitlets.config.application import catch_config_error
 from traitlets.config.loader import Config, DeferredConfigString
 from traitlets.utils.importstring import import_item
 
+from sentinel_kernel.worker.hop import HopSocket
 from sentinel_kernel.worker.kernel import SentinelKernel
 from sentinel_kernel.worker.output import OutputThread
+from sentinel_kernel.worker.packing import whole
 from sentinel_kernel.worker.publication import PublicationSocket
 
 if TYPE_CHECKING:
@@ -72,6 +74,14 @@ class IPKernelApp(kernelapp.IPKernelApp):
         self.iopub_port, self.hb_port = _IOPUB, _HEARTBEAT
         # Unsigned: the streams are private, and whoever could sign in here is the cell's code itself.
         self.session.key = b""
+        self.session.pack = whole(self.session.pack)
+
+    def init_sockets(self) -> None:
+        """Make the sockets, and take the host's name out of what passes through those that it answers on."""
+        super().init_sockets()
+        self.shell_socket = HopSocket(self.shell_socket)
+        self.control_socket = HopSocket(self.control_socket)
+        self.stdin_socket = HopSocket(self.stdin_socket)
 
     def _bind_socket(self, s: zmq.Socket[bytes], port: int) -> int:
         s.setsockopt(zmq.USE_FD, self.listening[port - 1])
