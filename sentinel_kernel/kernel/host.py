@@ -16,6 +16,7 @@ from sentinel_kernel.kernel.client_side import ClientSide, watch_sockets
 from sentinel_kernel.kernel.connection import read_connection
 from sentinel_kernel.kernel.displays import Displays
 from sentinel_kernel.kernel.execution import Execution
+from sentinel_kernel.kernel.large_frame import Ledger
 from sentinel_kernel.kernel.lifecycle import Lifecycle, State
 from sentinel_kernel.kernel.live_status import LiveStatus
 from sentinel_kernel.kernel.log import log
@@ -30,7 +31,6 @@ from sentinel_kernel.kernel.violation_words import ViolationWords
 from sentinel_kernel.kernel.widgets import HostWidgets
 from sentinel_kernel.kernel.wire import Session, unsigned
 from sentinel_kernel.kernel.worker_side import WorkerSide
-from sentinel_kernel.kernel.zmtp import Ledger
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.cells import Cell

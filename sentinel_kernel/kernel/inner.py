@@ -14,8 +14,8 @@ from sentinel_kernel.kernel.zmtp import Limits, Stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sentinel_kernel.kernel.large_frame import Ledger
     from sentinel_kernel.kernel.loop import Loop
-    from sentinel_kernel.kernel.zmtp import Ledger
 
 CHANNELS = ("shell", "control", "stdin", "iopub")
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
+    from sentinel_kernel.kernel.large_frame import Ledger
     from sentinel_kernel.kernel.loop import Loop, Timer
     from sentinel_kernel.kernel.settings import Settings
     from sentinel_kernel.kernel.wire import Json
-    from sentinel_kernel.kernel.zmtp import Ledger
 
     class Listener(Protocol):
         """Who is told of the worker's life (host.py)."""

@@ -17,9 +17,9 @@ from sentinel_kernel.kernel import outer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sentinel_kernel.kernel.large_frame import Ledger
     from sentinel_kernel.kernel.loop import Loop, Timer
     from sentinel_kernel.kernel.wire import Part
-    from sentinel_kernel.kernel.zmtp import Ledger
 
 QUEUE_MESSAGES = 2000
 """How many messages libzmq may keep for one client (each below 64 KiB, or counted by the ledger)."""

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import mmap
 import socket
-import weakref
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.kernel.large_frame import Block, fresh_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from sentinel_kernel.kernel.large_frame import Ledger
 
     Buffer = bytes | bytearray | memoryview
     Message = list[bytes | memoryview]
@@ -32,7 +34,7 @@ _RING_BYTES = 64 * 1024
 _LARGE_BYTES = 32 * 1024
 """A longer frame gets memory of its own; a shorter one passes through the ring."""
 
-_FIRST_BLOCK_BYTES = 256 * 1024
+_SEND_BUFFER_BYTES = 1024 * 1024
 _SMALL_TOTAL_BYTES = 64 * 1024
 _IOV_MAX = 1024  # limits.h: the most buffers of one sendmsg(2)
 
@@ -44,67 +46,6 @@ class Limits:
     frames: int = 1024
     message_bytes: int = 512 * 1024 * 1024
     command_bytes: int = 512
-
-
-class Ledger:
-    """Counts the bytes of large messages from the worker that are alive in the host, libzmq's queues too.
-
-    libzmq gives no account of what it has queued for a slow client. Large frames are handed to it without a
-    copy, so the life of their memory is that account.
-    """
-
-    def __init__(self) -> None:
-        self._sizes: dict[weakref.ref[mmap.mmap], int] = {}
-
-    def track(self, memory: mmap.mmap) -> None:
-        """Count ``memory`` until it is freed."""
-        # The callback runs in whatever thread drops the last reference (pyzmq's own, as a rule): a dict's pop
-        # is atomic there.
-        self._sizes[weakref.ref(memory, self._forget)] = len(memory)
-
-    def _forget(self, reference: weakref.ref[mmap.mmap]) -> None:
-        self._sizes.pop(reference, None)
-
-    @property
-    def live_bytes(self) -> int:
-        """How many bytes are alive now."""
-        return sum(list(self._sizes.values())) if self._sizes else 0
-
-
-def _map(size: int) -> mmap.mmap:
-    """Return ``size`` bytes of fresh memory. Raises ProtocolError where there are none."""
-    try:
-        # Private and anonymous: mremap(2) lets it grow without a copy, and its pages exist only once written.
-        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError as error:
-        raise ProtocolError(f"The host has no memory for {size} bytes from the worker.") from error
-
-
-class _Block:
-    """The memory of one large frame, which doubles as the frame's bytes arrive."""
-
-    __slots__ = ("_memory", "filled", "room", "size")
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.filled = 0
-        self._memory = _map(min(size, _FIRST_BLOCK_BYTES))
-        self.room = memoryview(self._memory)
-
-    def received(self, count: int) -> bool:
-        """Take note of ``count`` new bytes; tell whether the frame is whole. Raises ProtocolError."""
-        self.filled += count
-        if self.filled == self.size:
-            return True
-        if self.filled == len(self._memory):
-            self.room.release()  # a mapping with a view of it can't be resized
-            capacity = min(self.size, 2 * self.filled)
-            try:
-                self._memory.resize(capacity)
-            except (OSError, SystemError) as error:
-                raise ProtocolError(f"The host has no memory for {capacity} bytes more.") from error
-            self.room = memoryview(self._memory)
-        return False
 
 
 class Decoder:
@@ -125,7 +66,7 @@ class Decoder:
         self._greeted = self._ready = False
         self._frames: Message = []
         self._message_bytes = self._small_bytes = 0
-        self._block: _Block | None = None
+        self._block: Block | None = None
         self._block_more = False
 
     def discard(self) -> None:
@@ -212,7 +153,7 @@ class Decoder:
 
     def _begin_block(self, size: int, body: int, *, more: bool) -> None:
         """Start a large frame with what the ring already holds of it."""
-        block = _Block(size)
+        block = Block(size)
         have = min(self._end - body, size)
         block.room[:have] = self._view[body : body + have]
         self._start = body + have
@@ -237,7 +178,7 @@ class Decoder:
 
     def _gather(self) -> None:
         """Move the many small frames of a large message into tracked memory, so that the ledger sees them."""
-        memory = memoryview(_map(self._small_bytes))
+        memory = memoryview(fresh_memory(self._small_bytes))
         position = 0
         for index, frame in enumerate(self._frames):
             if isinstance(frame, bytes):
@@ -268,6 +209,9 @@ class Stream:
         self, sock: socket.socket, socket_type: str, limits: Limits, ledger: Ledger, identity: bytes = b""
     ) -> None:
         sock.setblocking(False)
+        # Each filling of the buffer takes a turn of the loop and a switch to the worker. Where the machine allows less,
+        # it takes what it allows.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         self.established = False
         self._socket = sock
         self._outgoing: deque[memoryview] = deque()

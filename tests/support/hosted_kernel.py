@@ -23,8 +23,9 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 from waiting import wait_until
 
+from sentinel_kernel.kernel.large_frame import Ledger
 from sentinel_kernel.kernel.wire import DELIMITER, encode, split
-from sentinel_kernel.kernel.zmtp import Ledger, Limits, Stream
+from sentinel_kernel.kernel.zmtp import Limits, Stream
 from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:

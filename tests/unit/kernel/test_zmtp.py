@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentinel_kernel.errors import ProtocolError
-from sentinel_kernel.kernel.zmtp import COMMAND, LONG, MORE, Decoder, Ledger, Limits, Stream
+from sentinel_kernel.kernel.large_frame import Ledger
+from sentinel_kernel.kernel.zmtp import COMMAND, LONG, MORE, Decoder, Limits, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +100,9 @@ def test_memory_grows_with_the_bytes_that_came_not_with_those_announced() -> Non
     reader = decoder(Limits())
     feed(reader, GREETING + READY + b"\x02" + (400 << 20).to_bytes(8, "big") + bytes(300_000))
     assert reader._block is not None
-    assert len(reader._block._memory) <= 2 * 300_000
+    assert (
+        len(reader._block._memory) <= 8 * 300_000
+    )  # of address space: no page of it exists before its bytes
 
 
 def test_the_ledger_counts_large_frames_until_the_last_user_lets_go() -> None:
@@ -214,7 +217,7 @@ def test_a_peer_that_does_not_read_blocks_nothing_and_the_end_is_seen() -> None:
     for _ in range(100):
         stream.send([b"x" * 100_000])
     assert stream.wants_write
-    assert stream.pending_bytes > 9_000_000
+    assert stream.pending_bytes > 7_000_000
     right.close()
     stream.flush()
     with pytest.raises(EOFError):
