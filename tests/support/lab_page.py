@@ -26,7 +26,12 @@ class LabPage:
         self.page = page
         self.server = server
         page.set_default_timeout(30_000)
-        page.goto(f"{server.url}/lab?token={server.token}&reset")
+        self.load()
+
+    def load(self) -> None:
+        """Load the page, anew where it was loaded before; nothing that was open is opened again."""
+        page = self.page
+        page.goto(f"{self.server.url}/lab?token={self.server.token}&reset")
         page.wait_for_function("() => window.jupyterapp !== undefined")
         page.evaluate("() => window.jupyterapp.restored.then(() => null)")
         page.wait_for_selector("#jupyterlab-splash", state="detached")
