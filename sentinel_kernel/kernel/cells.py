@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.worker.leading_block import parse_leading_block
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ class Stage(Enum):
     DONE = "done"
 
 
-@dataclass(slots=True)
-class Shown:
+class Shown(MutableRecord):
     """A violation as it is shown in a cell: under which display id, and which count was published last."""
 
     display_id: str
@@ -35,8 +34,7 @@ class Shown:
     published_at: float = 0.0
 
 
-@dataclass(slots=True, eq=False)
-class Cell:
+class Cell(MutableRecord):
     """One execute_request."""
 
     request: Request
@@ -55,10 +53,10 @@ class Cell:
     began: bool = False
     """The worker's execute_input has gone out: what the host shows comes behind it."""
     execution_count: int | None = None
-    displays: list[Json] = field(default_factory=list)
+    displays: list[Json] = fresh(default_factory=list)
     """MIME bundles of the host's magics that wait for the worker's execute_input."""
-    violations: dict[str, Shown] = field(default_factory=dict)
-    notices: set[str] = field(default_factory=set)
+    violations: dict[str, Shown] = fresh(default_factory=dict)
+    notices: set[str] = fresh(default_factory=set)
     """What the cell was told of already: each notice is shown once."""
     show_again: bool = False
     """A clear_output(wait=True) takes the host's displays away with the cell's next output."""

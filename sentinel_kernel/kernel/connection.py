@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.record import Record
 
 CHANNELS = ("shell", "control", "stdin", "iopub", "hb")
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(Record):
     """What a Jupyter connection file says (jupyter_client, "Connection files")."""
 
     transport: str

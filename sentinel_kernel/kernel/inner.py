@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel.loop import READ, WRITE
 from sentinel_kernel.kernel.zmtp import Limits, Stream
+from sentinel_kernel.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import rendering
+from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ class UsageError(Exception):
     """A magic was typed wrong; the text says what is wrong and what to type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(Record):
     """A magic's wish for a fresh sandbox: under which profile, and why (profile or reset)."""
 
     profile: str

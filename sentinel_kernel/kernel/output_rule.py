@@ -9,11 +9,11 @@ kB; 0.9 ms for a picture of 1 MB). Only long ones are searched as bytes first: n
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel.wire import decode
+from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -40,8 +40,7 @@ _SCRIPT = re.compile(r"\s*(application|text)/(x-)?(java|ecma|j|live)script", re.
 _RESERVED = re.compile(r"\s*application/(vnd|x)[.-]sentinel", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Record):
     """What became of a content: as it was (``content`` None), changed, or not to be forwarded at all."""
 
     content: Json | None = None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel.wire import CONTENT, HEADER, HEADER_BYTES, decode, split
+from sentinel_kernel.record import MutableRecord
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json, Part, Session
@@ -15,8 +15,7 @@ CONTENT_BYTES = 64 * 1024 * 1024
 """The longest content that the host itself reads, a cell's source for one."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class Request(MutableRecord):
     """One accepted message of a client. ``parts`` begin with the signature (see wire.py)."""
 
     channel: str

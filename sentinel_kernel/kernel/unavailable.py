@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel import __version__
+from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.cells import Cell
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 _TEXT_CHARACTERS = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Record):
     """Why no sandbox can be set up: the failed step, its errno, cause and repair in both languages."""
 
     step: str

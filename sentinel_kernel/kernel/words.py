@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Record):
     """What happened and what to do about it, in both languages."""
 
     message_en: str

@@ -12,11 +12,11 @@ from __future__ import annotations
 import mmap
 import socket
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel.large_frame import Block, fresh_memory
+from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,8 +39,7 @@ _SMALL_TOTAL_BYTES = 64 * 1024
 _IOV_MAX = 1024  # limits.h: the most buffers of one sendmsg(2)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Record):
     """What one peer may make the host keep; all in bytes save ``frames`` (a message's most frames)."""
 
     frames: int = 1024

@@ -16,7 +16,7 @@ only what IPython (inputtransformer2) would execute as a line magic before anyth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 PREFIX = "%sentinel_"
 
@@ -24,8 +24,7 @@ _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 _BLANKS = " \t"
 
 
-@dataclass(frozen=True, slots=True)
-class MagicLine:
+class MagicLine(NamedTuple):
     """One host magic: its line (from 1), its name without the percent sign, what follows less a comment."""
 
     line_number: int
@@ -33,8 +32,7 @@ class MagicLine:
     argument_text: str
 
 
-@dataclass(frozen=True, slots=True)
-class LeadingBlock:
+class LeadingBlock(NamedTuple):
     """The magics at a cell's start, and the offset (characters) where the last of their lines ends."""
 
     lines: tuple[MagicLine, ...]
