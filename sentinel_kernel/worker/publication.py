@@ -90,6 +90,11 @@ class PublicationSocket:
         """Whether all that was published is on its way to the host."""
         return not self._backlog
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a host."""
+        return self._stream is not None
+
     # --- IOPub's thread
 
     def watch(
