@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.worker.leading_block import parse_leading_block
 
@@ -68,7 +69,9 @@ def read_cell(request: Request) -> Cell:
     """Return the cell of an execute_request. Raises ProtocolError where the content can't be read."""
     content = request.content()
     code = content.get("code")
-    code = code if isinstance(code, str) else ""
+    if not isinstance(code, str):
+        # ipykernel would not reply to it, and a cell without a reply holds up all that come behind it.
+        raise ProtocolError("The code of a cell is not a string.")
     silent = bool(content.get("silent", False))
     return Cell(
         request=request,

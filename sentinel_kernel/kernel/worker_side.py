@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MESSAGES_A_TURN = 64
 STATUS_BYTES = 64 * 1024
 REPLY_BYTES = 512 * 1024 * 1024
+REPLY_SECONDS = 5.0
+"""How long after its idle a cell's reply may be on its way. The worker sends it first, on another channel."""
 
 _ABOUT_CELLS = frozenset({"status", "execute_input", "clear_output"})
 _OUTPUTS = BUNDLES | {"stream", "error"}
@@ -198,6 +200,27 @@ class WorkerSide:
         cell.idle = True
         if cell.replied:
             self._host.execution.finish(cell)
+        else:
+            self._host.loop.call_later(REPLY_SECONDS, lambda: self._reply_instead(cell))
+
+    def _reply_instead(self, cell: Cell) -> None:
+        """Answer a cell that ended without a reply, as where ipykernel fails itself: those behind it wait for it."""
+        host, inner = self._host, self._host.lifecycle.inner
+        if cell.replied or inner is None or host.execution.running.get(cell.request.msg_id) is not cell:
+            return
+        if not host.publisher.ready or inner["shell"].messages:
+            host.loop.call_later(REPLY_SECONDS, lambda: self._reply_instead(cell))
+            return
+        reason = "The kernel ended this cell without a reply."
+        content = {
+            "status": "error",
+            "ename": "NoReply",
+            "evalue": reason,
+            "traceback": [f"NoReply: {reason}"],
+        }
+        cell.replied = True
+        host.outbox.reply(cell.request, {**content, "execution_count": cell.execution_count or 0})
+        host.execution.finish(cell)
 
     # --- replies and prompts
 

@@ -1,4 +1,4 @@
-"""A notebook on the real kernel: starts it from the shipped kernelspec and runs cells."""
+"""A notebook on the real kernel, or on plain ipykernel beside it: starts it from a kernelspec and runs cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jupyter_client.manager import KernelManager
 from jupyter_core.utils import ensure_event_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 ensure_event_loop()  # jupyter_client keeps one for the whole process: no leftover of a test
 
@@ -94,23 +94,43 @@ class Notebook:
         return int(Path(f"/proc/{self.host_pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+PLAIN = {
+    "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+    "display_name": "Python 3 (plain)",
+    "language": "python",
+    "metadata": {"debugger": True, "supported_encryption": ["curve"]},
+}
+"""ipykernel as it is: what a test of the protocol compares with."""
+
+
+def kernelspecs(folder: Path) -> KernelSpecManager:
+    """Return a manager that knows ``sentinel``, as it is shipped, and ``python3``, which is plain ipykernel."""
+    ours = json.loads(SPEC.read_text())
+    ours["argv"][0] = sys.executable
+    for name, spec in (("sentinel", ours), ("python3", PLAIN)):
+        place = folder / "kernels" / name
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "kernel.json").write_text(json.dumps(spec))
+    return KernelSpecManager(kernel_dirs=[str(folder / "kernels")], ensure_native_kernel=False)
+
+
 @contextlib.contextmanager
-def notebook(folder: Path, **environment: str) -> Iterator[Notebook]:
-    """Start a kernel whose notebook lies in ``folder``/work, with these variables set."""
-    place = folder / "kernels" / "sentinel"
-    place.mkdir(parents=True, exist_ok=True)
-    spec = json.loads(SPEC.read_text())
-    spec["argv"][0] = sys.executable
-    (place / "kernel.json").write_text(json.dumps(spec))
+def notebook(
+    folder: Path, kernel: str = "sentinel", extra_arguments: Sequence[str] = (), **environment: str
+) -> Iterator[Notebook]:
+    """Start a kernel whose notebook lies in ``folder``/work, with these arguments added and variables set."""
     work = folder / "work"
     work.mkdir(exist_ok=True)
-    specs = KernelSpecManager(kernel_dirs=[str(folder / "kernels")], ensure_native_kernel=False)
-    manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=specs)
+    manager = KernelManager(kernel_name=kernel, kernel_spec_manager=kernelspecs(folder))
     manager.connection_file = str(folder / "kernel.json")
     # A restart opens it again: the log stays open until the end.
     with (folder / "kernel.log").open("wb") as log:
         manager.start_kernel(
-            cwd=str(work), env={**os.environ, "SENTINEL_LANG": "en", **environment}, stderr=log, stdout=log
+            cwd=str(work),
+            env={**os.environ, "SENTINEL_LANG": "en", **environment},
+            extra_arguments=list(extra_arguments),
+            stderr=log,
+            stdout=log,
         )
         try:
             book = Notebook(manager)
