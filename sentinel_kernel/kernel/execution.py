@@ -54,10 +54,20 @@ class _Lane:
 
 
 class Execution:
-    """Keeps the queues. ``begin`` starts a cell's way to the worker, ``forward`` sends other requests."""
+    """Keeps the queues. ``begin`` starts a cell's way to the worker, ``forward`` sends other requests.
 
-    def __init__(self, outbox: Outbox, begin: Begin, forward: Callable[[Request], None]) -> None:
+    ``quiet`` is called when a cell has ended and no other runs or waits.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        begin: Begin,
+        forward: Callable[[Request], None],
+        quiet: Callable[[], None],
+    ) -> None:
         self._outbox = outbox
+        self._quiet = quiet
         self._begin = begin
         self._forward = forward
         self._lanes: dict[LaneKey, _Lane] = {}
@@ -139,6 +149,8 @@ class Execution:
         if lane is not None and lane.current is cell:
             lane.current = None
             self._advance(key)
+        if not self.running and not self._lanes:
+            self._quiet()
 
     def clear(self, *, abort_waiting: bool, keep: Cell | None = None) -> tuple[list[Cell], list[Request]]:
         """Give up what the worker has: it is gone. Nothing is forwarded any more until ``resume``.

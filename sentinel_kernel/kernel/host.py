@@ -77,7 +77,7 @@ class Host:
         self.widgets = HostWidgets(self.outbox)
         self.live_status = LiveStatus(self)
         self.cell_start = CellStart(self)
-        self.execution = Execution(self.outbox, self.cell_start.begin, self._forward)
+        self.execution = Execution(self.outbox, self.cell_start.begin, self._forward, self.lifecycle.quiet)
         self.clients = ClientSide(self)
         self.worker = WorkerSide(self)
         self._exit_status = 0
@@ -203,7 +203,7 @@ class Host:
         self.outbox.reply(request, content)
         self.outbox.publish("shutdown_reply", content, request.header)
         self.outbox.status("idle", request.header)
-        self.lifecycle.stop()
+        self.lifecycle.stop(restart=restart)
 
     def give_up_worker(self, keep: Cell, reason: str) -> None:
         """Leave the worker for a fresh one, as a magic in ``keep`` wants it."""

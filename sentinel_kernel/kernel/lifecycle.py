@@ -63,6 +63,9 @@ STARTS = 3
 DEATHS, DEATH_SECONDS = 5, 60.0
 """After so many deaths within this time the kernel exits, so that the server's own limit applies."""
 
+SPARE_SECONDS = 1.0
+"""How long no cell must have run before a spare is made: it takes a processor for a fifth of a second."""
+
 _END_SECONDS = 2.0
 """How long a worker may have closed its channels without the supervisor telling of its death."""
 
@@ -109,6 +112,8 @@ class Lifecycle:
         self._upper_fd = -1
         """The sandbox's changed files: if the supervisor is killed, the next one saves them from here."""
 
+        self._quiet_since: float | None = None
+        self._spare_timer: Timer | None = None
         self._switched: Callable[[bool], None] | None = None
 
     # --- the supervisor
@@ -312,9 +317,26 @@ class Lifecycle:
 
     def begin_cell(self, msg_id: str, begun: Callable[[], None]) -> None:
         """Have the workspace refreshed for a cell; then call ``begun``."""
+        self._quiet_since = None
         if self.link is not None:
             fields: Json = {"msg_id": msg_id[:200]}
             self.link.request(protocol.OP_BEGIN_CELL, fields, lambda _reply: begun(), CELL_SECONDS)
+
+    def quiet(self) -> None:
+        """Take note that no cell runs or waits: before long is the time to make a spare."""
+        self._quiet_since = time.monotonic()
+        if self._settings.spare and self._spare_timer is None:
+            self._spare_timer = self._loop.call_later(SPARE_SECONDS, self._ask_for_spare)
+
+    def _ask_for_spare(self) -> None:
+        self._spare_timer = None
+        if self._quiet_since is None or self.state is not State.READY or self.link is None:
+            return
+        rest = SPARE_SECONDS - (time.monotonic() - self._quiet_since)
+        if rest > 0:
+            self._spare_timer = self._loop.call_later(rest, self._ask_for_spare)
+        else:
+            self.link.request(protocol.OP_SPARE, {}, lambda _reply: None, CELL_SECONDS)
 
     def end_cell(self, msg_id: str, ended: Callable[[], None]) -> None:
         """Have the final counts of a cell's violations sent; then call ``ended``."""
@@ -330,8 +352,11 @@ class Lifecycle:
             return
         self.link.request(protocol.OP_INTERRUPT, {}, lambda _reply: done(), INTERRUPT_SECONDS)
 
-    def stop(self) -> None:
-        """End the sandbox and the supervisor, wait a little for it, then let the loop end."""
+    def stop(self, *, restart: bool = False) -> None:
+        """End the sandbox, wait a little for it, then let the loop end.
+
+        The supervisor ends too, save where a client restarts the kernel: then it awaits the next host.
+        """
         self.state = State.STOPPING
         self._cancel_timers()
         self._close_inner()
@@ -339,7 +364,9 @@ class Lifecycle:
             self._loop.stop()
             return
         self._loop.call_later(STOP_SECONDS, self._loop.stop)
-        self.link.request(protocol.OP_STOP, {}, lambda _reply: self._loop.stop(), 2 * STOP_SECONDS)
+        self.link.request(
+            protocol.OP_STOP, {"restart": restart}, lambda _reply: self._loop.stop(), 2 * STOP_SECONDS
+        )
 
     def close(self) -> None:
         """Close what is still open; a supervisor that is not done yet ends by itself."""

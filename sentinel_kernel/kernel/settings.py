@@ -49,6 +49,9 @@ class Settings(Record):
     python: str
     """The interpreter that runs cells: the host's own, or another one."""
 
+    spare: bool
+    """Whether a warm spare may be kept."""
+
     parent_pid: int
 
 
@@ -66,6 +69,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
         workspace=os.path.realpath(folder),
         environment=worker_environment(environment),
         python=environment.get("SENTINEL_PYTHON") or sys.executable,
+        spare=wants_spare(environment),
         parent_pid=int(parent) if parent.isdecimal() else 0,
     )
 
@@ -89,6 +93,14 @@ def _connection_file(arguments: Sequence[str]) -> tuple[str, list[str]]:
             "Start it from JupyterLab, or with: jupyter console --kernel sentinel.",
         )
     return found, rest
+
+
+def wants_spare(environment: Mapping[str, str]) -> bool:
+    """Tell whether to keep a warm spare: as SENTINEL_SPARE (on, off) says, else wherever no hub shares the machine."""
+    chosen = environment.get("SENTINEL_SPARE", "").lower()
+    if chosen in ("on", "off"):
+        return chosen == "on"
+    return not any(name.startswith("JUPYTERHUB_") for name in environment)
 
 
 def session_id(connection_file: str) -> str:

@@ -9,7 +9,7 @@ import sys
 
 from sentinel_kernel.kernel.settings import session_id
 from sentinel_kernel.record import Record
-from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor import protocol, rendezvous
 
 TYPE_CHECKING = False  # nothing slow may be imported before the supervisor is started
 if TYPE_CHECKING:
@@ -74,13 +74,17 @@ def start_supervisor(
 ) -> SupervisorProcess:
     """Start a supervisor that makes a sandbox for ``profile`` at once.
 
+    The one that this kernel's last host left, if it is still there, is taken instead.
     ``orphan_fd`` is the folder of changed files that a killed supervisor left: this one saves them first.
     Raises OSError where no process can be started, ProtocolError where the request does not fit.
     """
+    request = start_request(settings, first_request, profile, reason, extra_arguments)
+    kept = rendezvous.connect(request["kernel"]) if reason == "start" else None
+    if kept is not None and (taken := _take_over(*kept, request)) is not None:
+        return taken
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         try:
-            request = start_request(settings, first_request, profile, reason, extra_arguments)
             protocol.send(ours, request, [orphan_fd] if orphan_fd >= 0 else [])
             pid = spawn(theirs.fileno())
         except BaseException:
@@ -88,6 +92,17 @@ def start_supervisor(
             raise
     ours.setblocking(False)
     return SupervisorProcess(pid, ours, first_request)
+
+
+def _take_over(control: socket.socket, pid: int, request: dict[str, Any]) -> SupervisorProcess | None:
+    """Give the request to a supervisor that waits for it; None where it is gone."""
+    try:
+        protocol.send(control, request)
+    except OSError:
+        control.close()
+        return None
+    control.setblocking(False)
+    return SupervisorProcess(pid, control, request["id"])
 
 
 def spawn(control_fd: int) -> int:

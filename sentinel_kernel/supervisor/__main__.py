@@ -24,8 +24,7 @@ def main() -> None:
     import socket  # noqa: PLC0415
 
     from sentinel_kernel.linux.process import close_descriptors  # noqa: PLC0415
-    from sentinel_kernel.supervisor.hostlink import HostLink  # noqa: PLC0415
-    from sentinel_kernel.supervisor.session import Session  # noqa: PLC0415
+    from sentinel_kernel.supervisor.service import Service  # noqa: PLC0415
 
     os.chdir("/")  # hold no folder of the user
     for descriptor in (0, 1, 2):
@@ -40,10 +39,10 @@ def main() -> None:
             os.setgroups([])
     sock = socket.socket(fileno=os.dup(_CONTROL))
     os.close(_CONTROL)
-    session = Session(HostLink(sock), _PACKAGE)
+    service = Service(sock, _PACKAGE)
     # What exists now lives as long as the process: collecting it again and again would only cost held calls time.
     gc.freeze()
-    session.run()
+    service.run()
 
 
 if __name__ == "__main__":

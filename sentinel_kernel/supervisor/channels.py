@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import stat
 
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.record import MutableRecord
+from sentinel_kernel.supervisor.rendezvous import base_directory, is_private, sweep
 
 CHANNEL_NAMES = ("shell", "control", "stdin", "iopub")
 _PREFIX = "run-"
@@ -44,8 +44,9 @@ class RunDirectory:
             BootError: no such folder can be made, or the place belongs to somebody else.
 
         """
-        base = _base_directory()
+        base = _make_base_directory()
         _sweep(base)
+        sweep(base)
         try:
             self.path = os.path.join(base, f"{_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
             os.mkdir(self.path, 0o700)
@@ -87,15 +88,10 @@ class RunDirectory:
             _remove(self.path)
 
 
-def _base_directory() -> str:
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    if runtime and os.path.isdir(runtime) and os.access(runtime, os.W_OK):
-        base = os.path.join(runtime, "sentinel-kernel")
-    else:
-        base = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"sentinel-kernel-{os.geteuid()}")
+def _make_base_directory() -> str:
+    base = base_directory()
     os.makedirs(base, 0o700, exist_ok=True)
-    status = os.lstat(base)
-    if status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077:
+    if not is_private(base):
         raise BootError(
             "make_run_directory",
             1,

@@ -54,6 +54,7 @@ class Current(MutableRecord):
     preparation: Preparation
     lease: IdentityLease
     link: WorkerLink
+    policy: CompiledPolicy
     handler: NotificationHandler
     channels: Channels | None
     served: bool = False
@@ -102,7 +103,9 @@ def make_sandbox(
         from sentinel_kernel.supervisor.notifications import NotificationHandler  # noqa: PLC0415
 
         handler = NotificationHandler(sandbox.listener, policies[0], ledger, sandbox.pid)
-        return Current(sandbox, preparation, lease, WorkerLink(sandbox.control), handler, channels)
+        return Current(
+            sandbox, preparation, lease, WorkerLink(sandbox.control), policies[0], handler, channels
+        )
 
 
 def ready_fields(current: Current, generation: int) -> dict[str, Any]:
@@ -128,6 +131,26 @@ def limit_processors(current: Current) -> None:
             os.sched_setaffinity(current.worker_pid if current.worker_pid > 0 else current.sandbox.pid, cpus)
 
 
+def watch(current: Current, poll: select.poll) -> None:
+    """Watch what a sandbox has to say from its start on."""
+    for descriptor in current.sandbox.descriptors():
+        poll.register(descriptor, select.POLLIN)
+        current.watched.add(descriptor)
+
+
+def unwatch(current: Current, poll: select.poll, descriptor: int) -> None:
+    """Watch ``descriptor`` no longer; idempotent."""
+    if descriptor in current.watched:
+        current.watched.discard(descriptor)
+        poll.unregister(descriptor)
+
+
+def unwatch_all(current: Current, poll: select.poll) -> None:
+    """Watch nothing of a sandbox any more."""
+    for descriptor in list(current.watched):
+        unwatch(current, poll, descriptor)
+
+
 def watch_dump(current: Current, poll: select.poll) -> None:
     """Watch the worker's pipe only while a stack is expected: at other times it may write what it likes."""
     if current.held_line is None:
@@ -136,9 +159,8 @@ def watch_dump(current: Current, poll: select.poll) -> None:
     if current.held_line.expected and descriptor not in current.watched:
         poll.register(descriptor, select.POLLIN)
         current.watched.add(descriptor)
-    elif not current.held_line.expected and descriptor in current.watched:
-        poll.unregister(descriptor)
-        current.watched.discard(descriptor)
+    elif not current.held_line.expected:
+        unwatch(current, poll, descriptor)
 
 
 def interrupt(current: Current) -> bool:
@@ -175,8 +197,10 @@ def give_channels(current: Current, request: StartRequest) -> None:
     current.channels = None
 
 
-def drop_worker(current: Current) -> None:
+def drop_worker(current: Current, poll: select.poll) -> None:
     """Let go of what belonged to a worker that died."""
+    if current.held_line is not None:
+        unwatch(current, poll, current.held_line.descriptor)
     if current.worker_pidfd >= 0:
         os.close(current.worker_pidfd)
     if current.held_line is not None:
@@ -185,9 +209,10 @@ def drop_worker(current: Current) -> None:
     current.worker_pidfd = current.worker_pid = current.handler.worker_pid = -1
 
 
-def release(current: Current) -> None:
+def release(current: Current, poll: select.poll) -> None:
     """Close every descriptor of a sandbox that was ended, and give its identity back."""
-    drop_worker(current)
+    unwatch_all(current, poll)
+    drop_worker(current, poll)
     if current.channels is not None:
         current.channels.close()
     current.sandbox.close()
@@ -223,3 +248,9 @@ def cause_of(status: int) -> dict[str, Any]:
     if os.WIFSIGNALED(status):
         return {"kind": "signal", "signal": os.WTERMSIG(status)}
     return {"kind": "exit", "status": os.WEXITSTATUS(status)}
+
+
+def death(generation: int, cause: dict[str, Any], *, replaced: bool) -> dict[str, Any]:
+    """Return what the host is told of the death of the worker number ``generation``."""
+    empty = {"kind": "exit", "signal": None, "status": None, "violation_id": None, "detail": ""}
+    return {"generation": generation, "cause": {**empty, **cause}, "replaced": replaced}

@@ -1,11 +1,10 @@
-"""The supervisor's event loop: the host's requests, init's events, held calls, deaths and replacements."""
+"""The sandbox in use: started at the host's word, its calls and init's events served, replaced when it dies."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
-import signal
 import time
 
 from sentinel_kernel.errors import BootError, ProtocolError, SentinelError
@@ -15,6 +14,7 @@ from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.current import (
     Phase,
     cause_of,
+    death,
     drop_worker,
     give_channels,
     interrupt,
@@ -24,6 +24,8 @@ from sentinel_kernel.supervisor.current import (
     ready_fields,
     release,
     start_failure,
+    unwatch,
+    watch,
     watch_dump,
 )
 from sentinel_kernel.supervisor.identities import Identities
@@ -32,6 +34,7 @@ from sentinel_kernel.supervisor.preparation import parse_start
 from sentinel_kernel.supervisor.remedies import describe
 from sentinel_kernel.supervisor.sandbox import DIED
 from sentinel_kernel.supervisor.saving import save_files, tell_of_saved_files
+from sentinel_kernel.supervisor.spare import Spare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,18 +52,16 @@ _KILLED_STARTS = 2
 
 
 class Session:
-    """One host's supervisor: at most one sandbox at a time."""
+    """A kernel's supervision: one sandbox in use, and perhaps a spare."""
 
-    def __init__(self, host: HostLink, package_directory: str) -> None:
-        """Serve ``host``; ``package_directory`` is the folder of the sentinel_kernel package."""
+    def __init__(self, host: HostLink, poll: select.poll, package_directory: str) -> None:
+        """Speak to ``host``, watch through ``poll``; ``package_directory`` is the folder of sentinel_kernel."""
         self._host = host
+        self._poll = poll
         self._package_directory = package_directory
         self._identities = Identities()
         self._ledger = Ledger(self._send_violation)
-        self._poll = select.poll()
-        self._poll.register(host.sock, select.POLLIN)
-        self._wake_reader, self._wake_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._poll.register(self._wake_reader, select.POLLIN)
+        self.spare = Spare(poll, self._identities, package_directory)
         self._phase = Phase.NONE
         self._deadline: float | None = None
         self._current: Current | None = None
@@ -68,35 +69,50 @@ class Session:
         self._start_id: object = None
         self._generation = 0
         self._killed_starts = 0
-        self._ending = False
-        self._stopping = False
+        self.ending = False
+        """The host has said that it ends: nobody is left to tell what is saved now."""
 
-    def run(self) -> None:
-        """Serve until the host stops us, goes away, or SIGTERM comes; then leave nothing behind."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._on_signal)
-        signal.set_wakeup_fd(self._wake_writer, warn_on_full_buffer=False)
-        try:
-            while not self._stopping and not self._host.gone:
-                self._turn()
-        finally:
-            self._end_sandbox()
+    @property
+    def kernel(self) -> str:
+        """What stays the same when the server restarts the kernel; empty before the first start."""
+        return self._request.kernel if self._request is not None else ""
 
-    def _on_signal(self, _number: int, _frame: object) -> None:
-        self._stopping = True
+    def meet(self, host: HostLink) -> None:
+        """Speak to the kernel's next host from here on; it starts its sandbox itself."""
+        self._host = host
+        self._request = None
+        self.ending = False
 
-    def _turn(self) -> None:
-        if self._current is not None:
-            watch_dump(self._current, self._poll)
-        ready = dict(self._poll.poll(self._timeout_milliseconds()))
-        if self._current is not None and not self._serve_sandbox(self._current, ready):
-            return
-        if self._host.sock.fileno() in ready:
-            while not self._stopping and (message := self._host.receive()) is not None:
-                self._serve_host(message)
-        self._ledger.flush() if self._ledger.next_flush_seconds() == 0.0 else None
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self.end()
+        self.spare.drop()
+
+    def serve(self, ready: dict[int, int]) -> bool:
+        """Serve what sandboxes have to say; False where the one in use is another one, or none, afterwards."""
+        self.spare.serve(ready)
+        return self._current is None or self._serve_sandbox(self._current, ready)
+
+    def catch_up(self) -> None:
+        """Do what is due by the clock."""
+        if self._ledger.next_flush_seconds() == 0.0:
+            self._ledger.flush()
         if self._deadline is not None and time.monotonic() >= self._deadline:
             self._overdue()
+
+    def waits(self) -> list[float]:
+        """Return in how many seconds something is due; called before each wait."""
+        flush = self._ledger.next_flush_seconds()
+        dues = [
+            self.spare.due_seconds(),
+            None if flush is None else max(flush, 0.01),
+            None if self._deadline is None else max(0.0, self._deadline - time.monotonic()),
+        ]
+        if self._current is not None:
+            watch_dump(self._current, self._poll)
+            if self._current.held_line is not None:
+                dues.append(self._current.held_line.due_seconds())
+        return [due for due in dues if due is not None]
 
     def _serve_sandbox(self, current: Current, ready: dict[int, int]) -> bool:
         """Serve what the sandbox has to say; False where it is another one, or none, afterwards."""
@@ -108,9 +124,9 @@ class Session:
             self._rule_kill(current)
             return False
         if listener in ready and not ready[listener] & select.POLLIN:
-            self._unwatch(current, listener)  # POLLHUP: nobody is under the filter any more
+            unwatch(current, self._poll, listener)  # POLLHUP: nobody is under the filter any more
         if current.sandbox.error_output in ready and not read_error_output(current):
-            self._unwatch(current, current.sandbox.error_output)
+            unwatch(current, self._poll, current.sandbox.error_output)
         if current.sandbox.control.fileno() in ready and not self._serve_init(current):
             return False
         if current.sandbox.pidfd in ready:
@@ -118,63 +134,48 @@ class Session:
             return False
         return True
 
-    def _timeout_milliseconds(self) -> float | None:
-        waits = []
-        flush = self._ledger.next_flush_seconds()
-        if flush is not None:
-            waits.append(max(flush, 0.01))
-        if self._deadline is not None:
-            waits.append(max(0.0, self._deadline - time.monotonic()))
-        if self._current is not None and self._current.held_line is not None:
-            due = self._current.held_line.due_seconds()
-            waits += [] if due is None else [due]
-        return min(waits) * 1000 + 1 if waits else None
-
     def _place_line(self, current: Current, *, now: bool = False) -> None:
         found = current.held_line.take(now=now) if current.held_line is not None else None
         if found is not None:
             self._ledger.place(*found)
 
-    def _serve_host(self, message: dict[str, Any]) -> None:
-        identifier = message.get("id")
-        match message.get("op"):
-            case protocol.OP_BEGIN_CELL:
-                self._begin_cell(identifier)
-            case protocol.OP_END_CELL:
-                if self._current is not None:
-                    self._place_line(self._current, now=True)
-                self._ledger.flush()
-                self._host.reply(identifier, ok=True)
-            case protocol.OP_INTERRUPT:
-                current = self._current if self._phase is Phase.RUNNING else None
-                self._host.reply(identifier, ok=current is not None and interrupt(current))
-            case protocol.OP_START:
-                self._start(message, identifier)
-            case protocol.OP_STOP:
-                self._ending = True
-                self._end_sandbox()
-                self._host.reply(identifier, ok=True)
-                self._stopping = True
-            case other:
-                self._host.reply(identifier, ok=False, fields={"message": f"unknown op {other!r}"})
+    def end_cell(self, identifier: object) -> None:
+        """Send the final counts of a cell's violations, then answer."""
+        if self._current is not None:
+            self._place_line(self._current, now=True)
+        self._ledger.flush()
+        self._host.reply(identifier, ok=True)
 
-    def _begin_cell(self, identifier: object) -> None:
+    def interrupt(self, identifier: object) -> None:
+        """Interrupt what runs in the worker."""
+        current = self._current if self._phase is Phase.RUNNING else None
+        self._host.reply(identifier, ok=current is not None and interrupt(current))
+
+    def make_spare(self) -> None:
+        """Make a spare, if there is memory for it; in the place of a sandbox that has just ended, there is."""
+        if self._request is not None and self._phase in (Phase.RUNNING, Phase.NONE):
+            self.spare.make(self._request, scarce=self._phase is Phase.RUNNING)
+
+    def begin_cell(self, identifier: object) -> None:
+        """Refresh the workspace and forget the last cell's violations, then answer."""
+        self.spare.used()
         self._ledger.begin_cell()
+        fault: dict[str, Any] = {}
         try:
             if self._current is not None:
                 self._current.sandbox.refresh_workspace()
         except OSError as error:
-            self._host.reply(identifier, ok=False, fields={"message": f"refresh_workspace: {error}"})
-        else:
-            self._host.reply(identifier, ok=True)
+            fault = {"message": f"refresh_workspace: {error}"}
+        self._host.reply(identifier, ok=not fault, fields=fault)
 
-    def _start(self, message: dict[str, Any], identifier: object) -> None:
+    def start(self, message: dict[str, Any], identifier: object) -> None:
+        """Replace the sandbox, if any, by one that ``message`` asks for; answered once it is up or has failed."""
         orphan = message.pop("descriptor", -1)
         if orphan >= 0:
             # The layer of a sandbox whose supervisor was killed; the host had kept it.
             self._salvage(orphan, str(message.get("workspace", "")))
             os.close(orphan)
-        self._end_sandbox()
+        self.end()
         self._start_id = identifier
         try:
             self._request = parse_start(message)
@@ -189,6 +190,10 @@ class Session:
         request = self._request
         if request is None:
             return
+        taken = self.spare.take(request, self._ledger)
+        if taken is not None:
+            self._adopt(*taken)
+            return
         try:
             current = make_sandbox(
                 request, self._identities, self._ledger, self._package_directory, self._announce
@@ -201,19 +206,26 @@ class Session:
                 self._fail_start(error)
             return
         except OSError as error:
-            reason = f"Preparing the sandbox failed: {error}."
-            self._fail_start(BootError("prepare", error.errno or 0, reason))
+            self._fail_start(BootError("prepare", error.errno or 0, f"Preparing it failed: {error}."))
             return
+        watch(current, self._poll)
+        self._begin(current)
+        if request.payload:
+            self._ready(current)
+
+    def _adopt(self, current: Current, warm: bool) -> None:
+        """Make the spare the sandbox in use."""
+        if current.channels is not None:
+            self._announce(current.channels)
+        self._begin(current)
+        if warm:
+            self._fork(current)
+
+    def _begin(self, current: Current) -> None:
         self._current = current
         self._ledger.begin_cell()
         self._phase = Phase.WARMING
         self._deadline = time.monotonic() + _START_SECONDS
-        sandbox = current.sandbox
-        for descriptor in sandbox.descriptors():
-            self._poll.register(descriptor, select.POLLIN)
-            current.watched.add(descriptor)
-        if request.payload:
-            self._ready(current)
 
     def _announce(self, channels: Channels) -> None:
         """Give the host its ends; this process keeps none of them."""
@@ -231,20 +243,24 @@ class Session:
         upper = current.sandbox.workspace_upper
         descriptors = [upper] if upper >= 0 else []
         self._host.event(protocol.EVENT_READY, ready_fields(current, self._generation), descriptors)
-        if self._start_id is not None:
-            self._host.reply(self._start_id, ok=True)
-            self._start_id = None
+        self._answer_start()
+
+    def _give_up(self, error: SentinelError) -> None:
+        self.end()
+        self._fail_start(error)
 
     def _fail_start(self, error: SentinelError) -> None:
         self._phase = Phase.NONE
         self._deadline = None
-        fields = describe(error)
-        self._host.event(protocol.EVENT_UNAVAILABLE, fields)
+        self._host.event(protocol.EVENT_UNAVAILABLE, describe(error))
+        self._answer_start({"message": str(error)})
+
+    def _answer_start(self, failure: dict[str, Any] | None = None) -> None:
         if self._start_id is not None:
-            self._host.reply(self._start_id, ok=False, fields={"message": str(error)})
+            self._host.reply(self._start_id, ok=failure is None, fields=failure)
             self._start_id = None
 
-    def _end_sandbox(self) -> None:
+    def end(self) -> None:
         """Kill the sandbox, save what it wrote, and release all that belonged to it."""
         current = self._current
         if current is None:
@@ -252,17 +268,15 @@ class Session:
         self._current = None
         self._phase = Phase.NONE
         self._deadline = None
-        for descriptor in list(current.watched):
-            self._unwatch(current, descriptor)
         with contextlib.suppress(BootError):
             current.sandbox.end()
         if current.sandbox.workspace_upper >= 0:
             self._salvage(current.sandbox.workspace_upper, current.preparation.plan.workspace)
-        release(current)
+        release(current, self._poll)
 
     def _salvage(self, upper: int, workspace: str) -> None:
         kernel = self._request.kernel if self._request is not None else ""
-        save_files(self._host, upper, workspace, kernel, last=self._ending or self._host.gone)
+        save_files(self._host, upper, workspace, kernel, last=self.ending or self._host.gone)
 
     def _serve_init(self, current: Current) -> bool:
         """Handle one packet of init; False where the sandbox was ended over it."""
@@ -272,7 +286,7 @@ class Session:
             self._replace_sandbox(current, {"kind": "supervisor_error", "detail": str(error)})
             return False
         if event is None:
-            self._unwatch(current, current.sandbox.control.fileno())
+            unwatch(current, self._poll, current.sandbox.control.fileno())
             return True
         match event.name:
             case "warm" if self._phase is Phase.WARMING:
@@ -307,11 +321,8 @@ class Session:
 
     def _worker_died(self, current: Current, status: int) -> None:
         """Tell the host, then have everything else in the sandbox killed before a new worker is forked."""
-        self._ledger.flush()
-        self._host.event(protocol.EVENT_WORKER_DIED, {**self._death(cause_of(status)), "replaced": True})
-        if current.held_line is not None:
-            self._unwatch(current, current.held_line.descriptor)
-        drop_worker(current)
+        self._tell_death(cause_of(status), replaced=True)
+        drop_worker(current, self._poll)
         self._phase = Phase.CLEARING
         self._deadline = time.monotonic() + _KILL_SECONDS
         try:
@@ -334,7 +345,6 @@ class Session:
         """Carry out a KILL rule: the call is still held, so it never takes effect."""
         violation = current.handler.killed_by
         current.sandbox.end()
-        self._ledger.flush()
         detail = violation.syscall if violation is not None else ""
         identifier = violation.id if violation is not None else None
         self._replace_sandbox(current, {"kind": "rule_kill", "violation_id": identifier, "detail": detail})
@@ -349,27 +359,24 @@ class Session:
         if starting and failure is None and (killed or current.served):
             # Killed, or crippled by an earlier worker's cell: no fault of the interpreter, and told already.
             self._killed_starts += 1
-            self._end_sandbox()
+            self.end()
             self._launch()
             return
         if failure is not None or starting:
-            error = failure or start_failure(current, status)
-            self._end_sandbox()
-            self._fail_start(error)
+            self._give_up(failure or start_failure(current, status))
             return
         if self._request is not None and self._request.payload:
-            self._ledger.flush()
-            self._host.event(protocol.EVENT_WORKER_DIED, {**self._death(cause_of(status)), "replaced": False})
-            self._end_sandbox()
+            self._tell_death(cause_of(status), replaced=False)
+            self.end()
             return
         self._replace_sandbox(current, cause_of(status))
 
     def _replace_sandbox(self, current: Current, cause: dict[str, Any]) -> None:
         with contextlib.suppress(BootError):
             current.sandbox.end()
-        self._host.event(protocol.EVENT_WORKER_DIED, {**self._death(cause), "replaced": True})
-        self._end_sandbox()
-        if not self._stopping and not self._host.gone:
+        self._tell_death(cause, replaced=True)
+        self.end()
+        if not self.ending and not self._host.gone:
             self._launch()
 
     def _overdue(self) -> None:
@@ -382,18 +389,11 @@ class Session:
             self._replace_sandbox(current, {"kind": "supervisor_error", "detail": "init did not answer"})
             return
         read_error_output(current)
-        error = start_failure(current, None)
-        self._end_sandbox()
-        self._fail_start(error)
+        self._give_up(start_failure(current, None))
 
-    def _death(self, cause: dict[str, Any]) -> dict[str, Any]:
-        empty = {"kind": "exit", "signal": None, "status": None, "violation_id": None, "detail": ""}
-        return {"generation": self._generation, "cause": {**empty, **cause}}
+    def _tell_death(self, cause: dict[str, Any], *, replaced: bool) -> None:
+        self._ledger.flush()
+        self._host.event(protocol.EVENT_WORKER_DIED, death(self._generation, cause, replaced=replaced))
 
     def _send_violation(self, violation: Violation) -> bool:
         return self._host.violation({"generation": self._generation, "violation": violation.to_json()})
-
-    def _unwatch(self, current: Current, descriptor: int) -> None:
-        if descriptor in current.watched:
-            current.watched.discard(descriptor)
-            self._poll.unregister(descriptor)

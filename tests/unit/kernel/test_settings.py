@@ -9,7 +9,7 @@ import pytest
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.connection import read_connection
-from sentinel_kernel.kernel.settings import language, read_settings, worker_environment
+from sentinel_kernel.kernel.settings import language, read_settings, wants_spare, worker_environment
 from sentinel_kernel.kernel.supervisor_process import supervisor_environment
 from sentinel_kernel.kernel.trusted_path import trusted_path
 
@@ -101,3 +101,17 @@ def test_a_connection_file_of_no_use_is_named(tmp_path: Path, text: str) -> None
     path.write_text(text)
     with pytest.raises(SentinelError, match=r"k\.json"):
         read_connection(str(path))
+
+
+@pytest.mark.parametrize(
+    ("environment", "kept"),
+    [
+        ({}, True),
+        ({"JUPYTERHUB_USER": "ada"}, False),
+        ({"JUPYTERHUB_USER": "ada", "SENTINEL_SPARE": "on"}, True),
+        ({"SENTINEL_SPARE": "OFF"}, False),
+        ({"SENTINEL_SPARE": "perhaps"}, True),
+    ],
+)
+def test_spare_is_kept_where_no_hub_shares_the_memory(environment: dict[str, str], *, kept: bool) -> None:
+    assert wants_spare(environment) is kept

@@ -1,0 +1,113 @@
+"""The supervisor's loop: hosts that come and go, what they ask for, and what the sandbox has to say."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+
+from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.hostlink import HostLink
+from sentinel_kernel.supervisor.rendezvous import Succession
+from sentinel_kernel.supervisor.session import Session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from typing import Any
+
+
+class Service:
+    """Serves one host at a time; when one has left, perhaps the next one of the same kernel."""
+
+    def __init__(self, sock: socket.socket, package_directory: str) -> None:
+        """Serve the host at the other end of ``sock``; ``package_directory`` is that of sentinel_kernel."""
+        self._host = HostLink(sock)
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+        self._wake_reader, self._wake_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._poll.register(self._wake_reader, select.POLLIN)
+        self._succession = Succession(self._poll)
+        self._session = Session(self._host, self._poll, package_directory)
+        self._left = False
+        self._stopping = False
+
+    def run(self) -> None:
+        """Serve until the host stops us, goes away for good, or SIGTERM comes; then leave nothing behind."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        signal.set_wakeup_fd(self._wake_writer, warn_on_full_buffer=False)
+        try:
+            while not self._stopping and (not self._host.gone or self._awaits_next_host()):
+                self._turn()
+        finally:
+            self._succession.close()
+            self._session.close()
+
+    def _on_signal(self, _number: int, _frame: object) -> None:
+        self._stopping = True
+
+    def _awaits_next_host(self) -> bool:
+        """Tell whether to go on without a host: the next one of this kernel may come, or has come.
+
+        A host that was killed is perhaps restarted by its server; that is worth waiting for only with a spare.
+        """
+        if not self._left:
+            self._left = True
+            self._poll.unregister(self._host.sock)
+            if not self._session.ending and self._session.spare.there:
+                self._succession.open(self._session.kernel)
+            self._session.end()
+        sock = self._succession.next_host()
+        if sock is None:
+            return self._succession.waiting
+        self._host.sock.close()
+        self._host = HostLink(sock)
+        self._poll.register(sock, select.POLLIN)
+        self._left = False
+        self._session.meet(self._host)
+        return True
+
+    def _turn(self) -> None:
+        waits = self._session.waits()
+        due = self._succession.due_seconds()
+        if due is not None:
+            waits.append(due)
+        ready = dict(self._poll.poll(min(waits) * 1000 + 1 if waits else None))
+        if not self._session.serve(ready):
+            return
+        if self._host.sock.fileno() in ready:
+            while not self._stopping and (message := self._host.receive()) is not None:
+                self._serve_host(message)
+        self._session.catch_up()
+
+    def _serve_host(self, message: dict[str, Any]) -> None:
+        identifier = message.get("id")
+        match message.get("op"):
+            case protocol.OP_BEGIN_CELL:
+                self._session.begin_cell(identifier)
+            case protocol.OP_END_CELL:
+                self._session.end_cell(identifier)
+            case protocol.OP_INTERRUPT:
+                self._session.interrupt(identifier)
+            case protocol.OP_START:
+                self._session.start(message, identifier)
+            case protocol.OP_SPARE:
+                self._session.make_spare()
+                self._host.reply(identifier, ok=True)
+            case protocol.OP_STOP:
+                self._stop(identifier, restart=message.get("restart") is True)
+            case other:
+                self._host.reply(identifier, ok=False, fields={"message": f"unknown op {other!r}"})
+
+    def _stop(self, identifier: object, *, restart: bool) -> None:
+        """End the sandbox; where a server starts the kernel again, have one ready for its next host."""
+        self._session.ending = True
+        if restart:
+            self._succession.open(self._session.kernel)
+        self._session.end()
+        self._host.reply(identifier, ok=True)
+        if self._succession.waiting:
+            self._session.make_spare()
+        else:
+            self._stopping = True
