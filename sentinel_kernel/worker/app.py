@@ -80,6 +80,10 @@ class IPKernelApp(kernelapp.IPKernelApp):
         """Make the sockets, and take the host's name out of what passes through those that it answers on."""
         super().init_sockets()
         self.shell_socket = HopSocket(self.shell_socket)
+        # The thread has the plain one, and in ipykernel 7.0 and 7.1 replies go through it.
+        thread: Any = getattr(self, "shell_channel_thread", None)
+        if hasattr(thread, "_shell_socket"):
+            thread._shell_socket = self.shell_socket  # noqa: SLF001
         self.control_socket = HopSocket(self.control_socket)
         self.stdin_socket = HopSocket(self.stdin_socket)
 

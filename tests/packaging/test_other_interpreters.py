@@ -137,6 +137,21 @@ def test_an_older_ipykernel_on_another_python_can_do_all_that_a_cell_does(
     assert reset["results"][-1] == "False"
 
 
+@NEEDED
+@pytest.mark.sandbox
+def test_what_was_known_of_an_environment_is_not_believed_after_an_upgrade(
+    own_user: Identity, older: str
+) -> None:
+    """Also: ipykernel 7.0 and 7.1 reply by other ways than those before and after them."""
+    pip = [older, "-m", "pip", "--disable-pip-version-check", "-q", "install", "ipykernel==7.1.0"]
+    subprocess.run(pip, check=True, capture_output=True)
+    version, completed = run_cells(
+        own_user, older, "import ipykernel; print(ipykernel.__version__)", "complete: import sy"
+    )
+    assert version["text"] == "7.1.0\n"
+    assert "sys" in completed
+
+
 @pytest.fixture
 def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
