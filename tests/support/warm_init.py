@@ -158,7 +158,7 @@ class WorkerClient:
 
     def __init__(self, paths: list[str]) -> None:
         self._context = zmq.Context()
-        identity = uuid.uuid4().bytes
+        identity = b"host"  # as the host connects: the worker takes this name out of what its kernel sees
         self._sockets: dict[str, zmq.Socket[bytes]] = {}
         for name, path in zip(_CHANNELS, paths, strict=True):
             channel = self._context.socket(zmq.SUB if name == "iopub" else zmq.DEALER)
