@@ -143,7 +143,7 @@ def table_bundle(title: str, rows: Sequence[tuple[str, str]], notes: Iterable[st
     plain = [title, *(f"  {name:<{width}}  {value}" for name, value in rows), *notes]
     cell = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;background:transparent"
     body = "".join(
-        f'<tr style="background:transparent"><th scope="row" style="{cell};font-weight:600">'
+        f'<tr style="background:transparent"><th scope="row" style="{cell};font-weight:600;white-space:nowrap">'
         f'{escape(name)}</th><td style="{cell}">{escape(value, _TEXT_CHARACTERS)}</td></tr>'
         for name, value in rows
     )
