@@ -1,4 +1,4 @@
-# The stable interface: install, run, demo, test, bench, soak, fuzz.
+# The stable interface: install, run, demo, test, suites, bench, soak, fuzz.
 # PYTHON selects the interpreter (3.11 or newer, with venv); VENV the folder of the environment.
 
 VENV ?= .venv
@@ -15,7 +15,7 @@ STAMP := $(VENV)/.installed
 # JupyterLab refuses to run as root unless told; the sandbox never keeps root's uid either way.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help install run demo test bench soak fuzz lint clean
+.PHONY: help install run demo test suites bench soak fuzz lint clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -39,6 +39,9 @@ demo: $(STAMP) ## execute notebooks/tour.ipynb in the terminal and show what it 
 
 test: $(STAMP) ## every test (ARGS=pytest options)
 	$(BIN)/python -m pytest $(ARGS)
+
+suites: $(STAMP) ## tests of ipykernel, nbclient and papermill, on plain ipykernel and on this kernel (ARGS=names)
+	$(BIN)/python tests/suites/run.py $(ARGS)
 
 bench: $(STAMP) ## measure against plain ipykernel and bubblewrap, side by side
 	$(BIN)/python tests/benchmarks/run.py $(ARGS)

@@ -16,9 +16,11 @@ DEFAULT_PROFILE = "strict"
 
 _WORKER_VARIABLES = frozenset(
     {
+        "COLUMNS",  # with LINES, how wide and long tracebacks and tables are
         "JPY_SESSION_NAME",  # ipykernel's __session__
         "LANG",
         "LANGUAGE",
+        "LINES",
         "MKL_NUM_THREADS",
         "MPLBACKEND",
         "NUMBA_NUM_THREADS",
