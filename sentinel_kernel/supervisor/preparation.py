@@ -13,6 +13,7 @@ from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts
 from sentinel_kernel.supervisor.filter import build_filter
 from sentinel_kernel.supervisor.interpreter import python_paths
+from sentinel_kernel.supervisor.rendezvous import base_directory
 from sentinel_kernel.supervisor.salvage import artifact_store
 from sentinel_kernel.supervisor.worker_link import init_argv
 
@@ -123,13 +124,14 @@ def prepare(
     )
     writable = [os.path.realpath(mount.path) for mount in profile.filesystem.mounts if mount.mode == "rw"]
     python = python_paths(request.python, request.python_facts, interpreter_cache(), writable)
-    # Ours too: what was saved from other sandboxes, and the filters that the next one will trust.
+    # Ours too: what was saved from other sandboxes, the filters that the next one will trust, the doors of spares.
     hidden = (
         *profile.filesystem.hidden,
         *request.hidden,
         artifact_store(),
         cache_directory(),
         interpreter_cache(),
+        base_directory(),
     )
     # A hidden name may be a link into a folder that is shown too: what it leads to is hidden with it.
     home = os.path.realpath(os.environ.get("HOME") or "/")

@@ -205,3 +205,15 @@ def test_sweep_leaves_doors_that_are_open_alone(tmp_path: Path, monkeypatch: pyt
     assert [entry.name for entry in base.iterdir()] == [rendezvous.socket_name("/x/kept.json")]
     assert rendezvous.connect("/x/left.json") is None
     kept.close()
+
+
+def test_cell_in_a_workspace_around_the_run_folder_sees_no_door(tmp_path: Path) -> None:
+    run = tmp_path / "work" / "run"
+    (run / "sentinel-kernel").mkdir(mode=0o700, parents=True)
+    (run / "sentinel-kernel" / "decoy").touch()
+    (run / "shown.txt").touch()
+    with notebook(tmp_path, SENTINEL_PROFILE="datascience", XDG_RUNTIME_DIR=str(run)) as book:
+        shown = book.run("import os; sorted(os.listdir('run'))").bundles("text/plain")
+        assert shown == ["['sentinel-kernel', 'shown.txt']"]
+        listed = book.run("os.listdir('run/sentinel-kernel')")
+        assert listed.reply["status"] == "error" or listed.bundles("text/plain") == ["[]"]
