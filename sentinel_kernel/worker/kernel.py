@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
+from ipykernel import ipkernel
 from ipykernel.ipkernel import IPythonKernel
 from traitlets import Float, Int, Type
 
 from sentinel_kernel.worker import late_debugger
 from sentinel_kernel.worker.late_debugger import LateDebugger
-from sentinel_kernel.worker.output import OutStream
+from sentinel_kernel.worker.output import OutputThread, OutStream
 from sentinel_kernel.worker.shell import ZMQInteractiveShell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def _remember_parameters() -> None:
+    """Let ipykernel look once at what a method of the shell takes, and not at every cell: that is a tenth of it."""
+    look: Callable[[Any, list[str]], object] | None = getattr(ipkernel, "_accepts_parameters", None)
+    if look is None:  # an older ipykernel
+        return
+
+    known: dict[object, object] = {}
+
+    def accepts(method: Any, names: Sequence[str]) -> object:  # noqa: ANN401 - whatever a cell has put there
+        key = (getattr(method, "__func__", method), *names)
+        if key not in known:
+            known.clear()  # the methods of one shell, or what a cell has put in their place
+            known[key] = look(method, list(names))
+        return known[key]
+
+    vars(ipkernel)["_accepts_parameters"] = accepts
+
+
+_remember_parameters()
 
 
 class SentinelKernel(IPythonKernel):
@@ -38,6 +64,24 @@ class SentinelKernel(IPythonKernel):
         ):
             lines.extend([""] * (self.first_execution_count - len(lines)))
 
+    def _publish_status(self, status: str, channel: str, parent: dict[str, Any] | None = None) -> None:
+        """Publish the state. A cell's "busy" goes out with its execute_input, so that both take one turn of the host.
+
+        What takes long comes behind ``do_execute``, which lets it go; every other way ends with "idle", behind it.
+        """
+        request = parent or self.get_parent(channel)
+        thread = self.iopub_thread
+        if (
+            status == "busy"
+            and isinstance(thread, OutputThread)
+            and request.get("header", {}).get("msg_type") == "execute_request"
+        ):
+            session: Any = self.session
+            content = {"execution_state": status}
+            session.send(thread.holding, "status", content, parent=request, ident=self._topic("status"))
+        else:
+            super()._publish_status(status, channel, parent)
+
     async def do_debug_request(self, msg: dict[str, object]) -> object:
         """Load the debugger before it is asked: only then is it known whether it can be had."""
         late_debugger.load()
@@ -45,6 +89,8 @@ class SentinelKernel(IPythonKernel):
 
     async def do_execute(self, code: str, *args: object, **kwargs: object) -> object:
         """Execute a cell, and send what it has written and not flushed."""
+        if isinstance(self.iopub_thread, OutputThread):
+            self.iopub_thread.release()
         if isinstance(self.shell, ZMQInteractiveShell):
             self.shell.expect(code)
         reply = await super().do_execute(code, *args, **kwargs)

@@ -32,6 +32,7 @@ class OutputThread(iostream.IOPubThread):
     def __init__(self, socket: PublicationSocket, session: Any) -> None:  # noqa: ANN401 - jupyter_client's
         self._handling = False
         self._woken_at = 0.0
+        self.holding = _Holding(self)
         super().__init__(socket, pipe=True)
         self.session = session
         socket.watch(self.io_loop, lambda: self.schedule(socket.drain), self._welcome)
@@ -49,6 +50,18 @@ class OutputThread(iostream.IOPubThread):
             super().send_multipart(msg, *args, **kwargs)  # a forked child hands it to its parent
         elif socket is not None:
             socket.send_multipart(msg)
+
+    def hold(self, msg: Sequence[Any]) -> None:
+        """Send a message together with the next one, or at ``release``."""
+        if self.socket is not None and os.getpid() == self._master_pid:
+            self.socket.hold(msg)
+        else:
+            self.send_multipart(msg)
+
+    def release(self) -> None:
+        """Send what is held."""
+        if self.socket is not None:
+            self.socket.release()
 
     def schedule(self, f: Callable[[], object]) -> None:
         """Have ``f`` called in the thread, which is woken once for all that waits.
@@ -96,6 +109,17 @@ class OutputThread(iostream.IOPubThread):
         sender.linger = 3000  # ms, as ipykernel's
         sender.connect(self._pipe_address)
         return context, sender
+
+
+class _Holding:
+    """Takes what Session sends, for ``OutputThread.hold``."""
+
+    def __init__(self, thread: OutputThread) -> None:
+        self._thread = thread
+
+    def send_multipart(self, msg: Sequence[Any], *_options: object, **_named: object) -> None:
+        """Have a message held."""
+        self._thread.hold(msg)
 
 
 class OutStream(iostream.OutStream):

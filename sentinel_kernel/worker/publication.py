@@ -58,16 +58,33 @@ class PublicationSocket:
         # Held while the stream or the backlog changes. A signal's handler may publish while its thread is in here.
         self._lock = threading.RLock()
         self._backlog: deque[memoryview] = deque()
+        self._held: memoryview | None = None
         self._waits_for_reader = False
         self._received = b""
         self._greeted = False
 
     # --- any thread
 
+    def hold(self, frames: Sequence[Any]) -> None:
+        """Publish a short message together with the next one, or at ``release``, whichever is first."""
+        with self._lock:
+            self.release()
+            self._held = _encode(frames)[0]
+
+    def release(self) -> None:
+        """Publish what is held."""
+        if self._held is not None:
+            self._publish([])
+
     def send_multipart(self, frames: Sequence[Any], *_options: object, **_named: object) -> None:
         """Publish one message. What the host does not take now is kept, and sent by IOPub's thread."""
-        buffers = _encode(frames)
+        self._publish(_encode(frames))
+
+    def _publish(self, buffers: list[memoryview]) -> None:
         with self._lock:
+            held, self._held = self._held, None
+            if held is not None:
+                buffers = _joined(held, buffers)
             stream = self._stream
             if stream is None or not self._listening:
                 return
@@ -225,6 +242,13 @@ class PublicationSocket:
             stream.close()
         self._backlog.clear()
         self._listener.close()
+
+
+def _joined(first: memoryview, rest: list[memoryview]) -> list[memoryview]:
+    """Return the buffers of two messages, in one piece where both are short."""
+    if len(rest) == 1 and len(first) + len(rest[0]) <= _WHOLE_BYTES:
+        return [memoryview(bytes(first) + bytes(rest[0]))]
+    return [first, *rest]
 
 
 def _nothing(*_arguments: object) -> None:
