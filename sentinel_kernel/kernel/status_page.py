@@ -79,9 +79,11 @@ class StatusPage:
             resources = load_profile(self._lifecycle.profile, self._settings.profile_directories).resources
         except (SentinelError, OSError) as error:
             return str(error)
+        # Of a sandbox that is there: what the profile's shares of the machine came to.
+        sizes = self._lifecycle.ready.get("sizes") or {}
         limits = []
         for field, english, zh in _LIMITS:
-            value = getattr(resources, field, None)
+            value = sizes.get(field, getattr(resources, field, None))
             if value is not None:
                 shown = size_text(value) if field.endswith("_bytes") else str(value)
                 limits.append(f"{zh if chinese else english} {shown}")

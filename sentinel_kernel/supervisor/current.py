@@ -9,7 +9,7 @@ import signal
 from enum import Enum
 
 from sentinel_kernel.errors import BootError
-from sentinel_kernel.record import MutableRecord, fresh
+from sentinel_kernel.record import MutableRecord, as_dict, fresh
 from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.held_line import HeldLine
 from sentinel_kernel.supervisor.preparation import compile_filter, prepare
@@ -116,6 +116,7 @@ def ready_fields(current: Current, generation: int) -> dict[str, Any]:
         "profile": current.preparation.profile.name,
         "rung": _RUNG,
         "boot_seconds": current.sandbox.boot_seconds,
+        "sizes": as_dict(current.preparation.plan.sizes),
         "notices": list(current.preparation.plan.notices),
     }
 

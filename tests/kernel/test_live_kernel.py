@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -191,3 +192,14 @@ def test_without_namespaces_every_cell_says_why(tmp_path: Path) -> None:
         result = book.run("print(1)")
         assert result.reply["ename"] == "SandboxUnavailable"
         assert "修复方法" in result.reply["evalue"]
+
+
+def test_status_gives_limits_in_bytes_as_they_are_on_this_machine(tmp_path: Path) -> None:
+    with notebook(tmp_path, SENTINEL_PROFILE="datascience") as book:
+        page = "".join(book.run("%sentinel_status").bundles("text/plain"))
+        assert re.search(r"memory [\d.]+ [MG]iB, ", page), page
+        assert "%" not in page.replace("%sentinel", "")
+        soft = book.run("import resource; resource.getrlimit(resource.RLIMIT_DATA)[0] / 2**30")
+        shown = re.search(r"memory ([\d.]+) GiB", page)
+        assert shown is not None
+        assert float(shown[1]) == pytest.approx(float(soft.bundles("text/plain")[0]), rel=0.1)
