@@ -121,7 +121,15 @@ def _environment(base: Path) -> Path:
         with tempfile.TemporaryDirectory() as directory:
             wheel = build_wheel(Path(directory))
             pip = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
-            _run(*pip, f"{wheel}[demo]", "pytest", "hypothesis", "jupyter_kernel_test")
+            _run(
+                *pip,
+                f"{wheel}[demo]",
+                "pytest",
+                "hypothesis",
+                "jupyter_kernel_test",
+                "jupyter_console",
+                "papermill",
+            )
             _run(*pip, "--no-deps", "--force-reinstall", str(wheel))
         installed.write_text(tree)
     return python
