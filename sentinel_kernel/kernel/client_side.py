@@ -8,6 +8,7 @@ import zmq
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel import outer
+from sentinel_kernel.kernel.completion import complete
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.requests import read_request
@@ -111,8 +112,14 @@ class ClientSide:
             self._host.execution.add(request)
 
     def _shell(self, request: Request) -> None:
-        if request.msg_type not in COMM_TYPES or not self._host.widgets.takes(request):
-            self._host.execution.add(request)
+        if request.msg_type in COMM_TYPES and self._host.widgets.takes(request):
+            return
+        if request.msg_type == "complete_request":
+            answer = complete(request, self._host.magics.choices)
+            if answer is not None:
+                self._host.outbox.answer(request, answer)
+                return
+        self._host.execution.add(request)
 
     def _stdin(self, request: Request) -> None:
         """Forward the answer to a prompt, to the cell that asked, from the client that was asked."""

@@ -120,9 +120,9 @@ class Host:
             return
         self.worker.read_rest()
         violation = self.displays.last_violations.get(str(cause.get("violation_id") or ""))
-        self._end_running(
-            "SandboxDied", words.death(cause, violation, self.settings.language), abort_waiting=True
-        )
+        told = words.death(cause, violation)
+        if not self._end_running("SandboxDied", told, abort_waiting=True):
+            self.displays.waiting.append(told)  # between cells: the next one says why it finds nothing
         self.widgets.forget()  # as clients do when they hear the status below
         self.execution.last_count = 0  # the next worker counts anew, as after every restart
         self.outbox.status("restarting")
@@ -216,8 +216,11 @@ class Host:
 
     def _end_running(
         self, ename: str, told: words.Words, *, abort_waiting: bool, keep: Cell | None = None
-    ) -> None:
-        """Answer everything that the worker had: its cells with the reason, all else with an error."""
+    ) -> bool:
+        """Answer everything that the worker had: its cells with the reason, all else with an error.
+
+        Returns whether there was a cell to tell.
+        """
         language = self.settings.language
         evalue = f"{told.message(language)} {told.hint(language)}"
         error = {
@@ -241,6 +244,7 @@ class Host:
         for request in requests:
             self.outbox.reply(request, {"status": "error", **error})
             self.outbox.status("idle", request.header)
+        return bool(cells)
 
     def _watch_signals(self) -> None:
         """Take SIGINT as an interrupt (some clients know no other), SIGTERM and SIGHUP as the end."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import rendering
+from sentinel_kernel.policy.spelling import closest
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
 
@@ -64,10 +66,13 @@ class Magics:
         words = line.argument_text.split()
         if line.name not in HOST_MAGICS:
             known = ", ".join(f"%{name}" for name in HOST_MAGICS)
+            meant = closest(line.name, HOST_MAGICS)
+            meant_en = f"Did you mean %{meant}? " if meant else ""
+            meant_zh = f"您是想输入 %{meant} 吗？" if meant else ""
             raise UsageError(
                 self._say(
-                    f"line {line.line_number}: %{line.name} is not a Sentinel magic. Known are {known}.",
-                    f"第 {line.line_number} 行：%{line.name} 不是 Sentinel 魔法命令。可用的有 {known}。",
+                    f"line {line.line_number}: %{line.name} is not a Sentinel magic. {meant_en}Known are {known}.",
+                    f"第 {line.line_number} 行：%{line.name} 不是 Sentinel 魔法命令。{meant_zh}可用的有 {known}。",
                 )
             )
         live = line.name == "sentinel_status" and words == ["--live"]
@@ -96,12 +101,11 @@ class Magics:
         try:
             profile = load_profile(name, self._directories)
         except (SentinelError, OSError) as error:
-            names = ", ".join(self._names())
             shown = rendering.printable(name, 60)
             raise UsageError(
                 self._say(
-                    f"line {line_number}: the profile {shown!r} can't be used: {error} Profiles: {names}.",
-                    f"第 {line_number} 行：配置 {shown!r} 不可用：{error} 可用的配置：{names}。",
+                    f"line {line_number}: the profile {shown!r} can't be used: {error}",
+                    f"第 {line_number} 行：配置 {shown!r} 不可用：{error}",
                 )
             ) from error
         if not self._ceiling.allows(profile):
@@ -120,6 +124,17 @@ class Magics:
         from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415 - not on the start path
 
         return list_profiles(self._directories)
+
+    def choices(self) -> list[str]:
+        """Return the profiles that a cell may switch to."""
+        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
+
+        names = []
+        for name in self._names():
+            with contextlib.suppress(SentinelError, OSError):
+                if self._ceiling.allows(load_profile(name, self._directories)):
+                    names.append(name)
+        return names
 
     def page(self, name: str) -> Json:
         """Return the bundle of a page: status, profiles or help."""

@@ -71,11 +71,11 @@ _SIGNALS: dict[int, tuple[str, str, str, str]] = {
 }
 
 
-def death(cause: Json, violation: Json | None, language: str) -> Words:
+def death(cause: Json, violation: Json | None) -> Words:
     """Return the words for a worker's death; ``violation`` is the completed one that a KILL rule reported."""
     kind = cause.get("kind")
     if kind == "rule_kill":
-        return _rule_kill(violation, str(cause.get("detail") or "a system call")[:200], language)
+        return _rule_kill(violation, str(cause.get("detail") or "a system call")[:200])
     if kind == "signal":
         return _signal(cause.get("signal"))
     if kind == "exit":
@@ -83,8 +83,8 @@ def death(cause: Json, violation: Json | None, language: str) -> Words:
         return Words(
             f"The sandboxed Python ended itself (exit status {status}). {LOST_EN}",
             f"沙箱中的 Python 自行退出（退出状态 {status}）。{LOST_ZH}",
-            f"{_AGAIN_EN}; os._exit() and a native exit() end the whole session: leave them out.",
-            f"{_AGAIN_ZH}；os._exit() 和本机代码的 exit() 会结束整个会话，请去掉它们。",
+            f"{_AGAIN_EN}; exit(), quit and os._exit() end the whole session: leave them out.",
+            f"{_AGAIN_ZH}；exit()、quit 和 os._exit() 会结束整个会话，请去掉它们。",
         )
     if kind == "protocol":
         return Words(
@@ -102,22 +102,15 @@ def death(cause: Json, violation: Json | None, language: str) -> Words:
     )
 
 
-def _rule_kill(violation: Json | None, call: str, language: str) -> Words:
-    message, hint = _said(violation, "message", language), _said(violation, "hint", language)
-    message_en = message or f"The system call {call} is one that the profile answers by ending the sandbox."
-    message_zh = message or f"系统调用 {call} 会使当前配置终止沙箱。"
+def _rule_kill(violation: Json | None, call: str) -> Words:
+    # The refusal itself was shown, with its hint: it is not said twice.
+    shown_en, shown_zh = ("; the box above says why", "，原因见上方") if violation is not None else ("", "")
     return Words(
-        f"{message_en} The sandbox was ended before the call took effect. {LOST_EN}",
-        f"{message_zh} 沙箱在该调用生效之前已被终止。{LOST_ZH}",
-        hint or f"{_AGAIN_EN}, without the call that is named above.",
-        hint or f"{_AGAIN_ZH}，并去掉上面提到的调用。",
+        f"The sandbox was ended before the system call {call} took effect{shown_en}. {LOST_EN}",
+        f"沙箱在系统调用 {call} 生效之前已被终止{shown_zh}。{LOST_ZH}",
+        f"{_AGAIN_EN}, without that call.",
+        f"{_AGAIN_ZH}，并去掉该调用。",
     )
-
-
-def _said(violation: Json | None, key: str, language: str) -> str:
-    said = (violation or {}).get(key)
-    text = said.get(language) if isinstance(said, dict) else None
-    return text if isinstance(text, str) else ""
 
 
 def _signal(number: object) -> Words:

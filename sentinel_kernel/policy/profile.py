@@ -8,6 +8,7 @@ from sentinel_kernel.errors import ProfileError
 from sentinel_kernel.policy.action import Action, ActionKind
 from sentinel_kernel.policy.resources import Resources
 from sentinel_kernel.policy.shipped import shipped_directory
+from sentinel_kernel.policy.spelling import closest
 from sentinel_kernel.record import Record, fresh
 
 TYPE_CHECKING = False
@@ -104,8 +105,10 @@ def find_profile(name: str, directories: Iterable[str]) -> str:
         path = os.path.join(directory, *name.split("/")) + _SUFFIX
         if os.path.isfile(path):
             return path
-    known = ", ".join(_names(directories))
-    raise ProfileError(f"There is no profile '{name}'.", "$", f"Known: {known}.")
+    known = _names(directories)
+    meant = closest(name, known)
+    remedy = (f"Did you mean '{meant}'? " if meant else "") + f"Known: {', '.join(known)}."
+    raise ProfileError(f"There is no profile '{name}'.", "$", remedy)
 
 
 def is_profile_name(name: str) -> bool:

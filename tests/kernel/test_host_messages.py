@@ -149,7 +149,10 @@ def test_a_page_comes_right_behind_the_cells_input(kernel: HostedKernel, worker:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("%sentinel_statsu", "%sentinel_statsu is not a Sentinel magic. Known are %sentinel_help"),
+        (
+            "%sentinel_statsu",
+            "%sentinel_statsu is not a Sentinel magic. Did you mean %sentinel_status? Known are",
+        ),
         ("%sentinel_reset now", "'now' is too much. Type %sentinel_reset"),
         ("%sentinel_profile a b", "Type %sentinel_profile [NAME]"),
         ("%sentinel_profile nowhere", "'nowhere' can't be used"),
