@@ -145,4 +145,11 @@ class ClientSide:
 def watch_sockets(host: Host) -> None:
     """Wake the loop whenever one of the outer sockets may have something; ``pump`` finds out what."""
     for socket in (host.sockets.shell, host.sockets.control, host.sockets.stdin, host.sockets.iopub):
-        host.loop.watch(int(socket.getsockopt(zmq.FD)), lambda _events: None)
+        _watch(host, socket)
+
+
+def _watch(host: Host, socket: outer.Socket) -> None:
+    def stir(_events: int) -> None:
+        socket.stirred[0] = True
+
+    host.loop.watch(int(socket.getsockopt(zmq.FD)), stir)
