@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from socket import AF_INET, SOCK_STREAM
 from typing import TYPE_CHECKING
 
 from sentinel_kernel import __version__
@@ -13,7 +12,7 @@ from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.settings import DEFAULT_PROFILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from sentinel_kernel.policy.profile import Profile
 
@@ -88,54 +87,22 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 def _summary(profile: Profile) -> str:
     """Return what one profile allows, for a person, in a few lines."""
-    from sentinel_kernel.policy.action import ActionKind  # noqa: PLC0415
     from sentinel_kernel.policy.compiled import compile_policy  # noqa: PLC0415
+    from sentinel_kernel.policy.in_words import BY_ARGUMENTS, calls, counted, limits, network  # noqa: PLC0415
 
     policy = compile_policy(profile, os.uname().machine)
-    by_kind: dict[ActionKind, list[str]] = {}
-    for rules in policy.rules.values():
-        by_kind.setdefault(rules[-1].action.kind, []).append(rules[-1].syscall)
-    arguments = [AF_INET, SOCK_STREAM, 0, 0, 0, 0]
-    number = policy.architecture.syscalls["socket"]
-    refused = policy.decide(policy.architecture.audit_arch, number, arguments).action.refuses
-    fatal = ", ".join(sorted(by_kind.get(ActionKind.KILL, []))) or "none"
+    groups = calls(policy)
+    allowed, varying = len(groups.get("ALLOW", [])), len(groups.get(BY_ARGUMENTS, []))
+    fatal = ", ".join(groups.get("KILL", [])) or "none"
     shown = [f"{mount.path} ({mount.mode})" for mount in profile.filesystem.mounts]
     writes = "writes are held in the sandbox" if profile.filesystem.allow_write_overlay else "read-only"
     lines = [
-        f"limits   {', '.join(_limits(profile)) or 'none'}",
-        f"network  {'none' if refused else 'the sandbox alone: no other machine, no service of this one'}",
+        f"limits   {', '.join(limits(profile.resources)) or 'none'}",
+        f"network  {network(policy)}",
         f"files    {', '.join([f'the folder of the notebook ({writes})', *shown])}",
-        f"calls    {len(by_kind.get(ActionKind.ALLOW, []))} allowed; these end the process: {fatal}",
+        f"calls    {counted(allowed)} allowed, {varying} judged {BY_ARGUMENTS}; these end the sandbox: {fatal}",
     ]
     return "\n  ".join([profile.name, profile.description, *lines]) + "\n"
-
-
-def _limits(profile: Profile) -> Iterator[str]:
-    resources = profile.resources
-    memory = resources.memory_bytes
-    if isinstance(memory, str):
-        yield f"{memory} of the free memory"
-    elif memory is not None:
-        yield f"{_size(memory)} of memory"
-    if resources.cpu_count is not None:
-        yield f"{resources.cpu_count} processor{'' if resources.cpu_count == 1 else 's'}"
-    elif resources.cpu_quota is not None:
-        yield f"{resources.cpu_quota:g} processors"
-    if resources.pids is not None:
-        yield f"{resources.pids} processes and threads"
-    if isinstance(resources.disk_bytes, int):
-        yield f"{_size(resources.disk_bytes)} of files"
-    for name, seconds in (("wall", resources.wall_seconds), ("processor", resources.cpu_seconds)):
-        if seconds is not None:
-            yield f"{seconds} s of {name} time a cell"
-
-
-def _size(number: int) -> str:
-    """Return a number of bytes in the largest unit that divides it well enough to be read."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if number >= factor:
-            return f"{number / factor:.4g} {unit}"
-    return f"{number} B"
 
 
 def _parser() -> argparse.ArgumentParser:

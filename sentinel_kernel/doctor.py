@@ -13,14 +13,18 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from sentinel_kernel import __version__
-from sentinel_kernel.errors import BootError, SentinelError
+from sentinel_kernel import __version__, kernelspecs
+from sentinel_kernel.errors import BootError, ProfileError, SentinelError
+from sentinel_kernel.kernel.settings import profile_directories
 from sentinel_kernel.kernel.supervisor_process import spawn
+from sentinel_kernel.policy.compiled import compile_policy
+from sentinel_kernel.policy.profile import find_profile, list_profiles, load_profile
+from sentinel_kernel.policy.shipped import shipped_directory
 from sentinel_kernel.probes import Finding, applicable, run_probe
-from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor import interpreter, protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _TRIAL_SECONDS: Final = 30.0
 _TRIAL_PROFILE: Final = "strict"
@@ -90,7 +94,50 @@ def examine() -> tuple[Finding, ...]:
         ok, detail, remedy = False, f"step {error.step}: {error.message}", error.remedy
     except SentinelError as error:
         ok, detail, remedy = False, error.message, error.remedy
+    findings += examine_own()
     return (*findings, Finding("sandbox", "the sandbox", "all of it together", True, ok, detail, remedy))
+
+
+def examine_own() -> list[Finding]:
+    """Try the person's own profiles, and the launcher's entries whose cells run in another interpreter."""
+    return [*_own_profiles(), *_kernels()]
+
+
+def _own_profiles() -> Iterator[Finding]:
+    """Try the person's own profiles: they load, can be made a filter of, and show folders that are there."""
+    folders = profile_directories(os.environ)
+    for name in list_profiles(folders):
+        path = find_profile(name, [*folders, shipped_directory("profiles")])
+        if not path.startswith(folders):
+            continue
+        ok, detail, remedy = True, path, ""
+        try:
+            profile = load_profile(name, folders)
+            compile_policy(profile, os.uname().machine)
+        except ProfileError as error:
+            ok, detail = False, error.message if path in error.message else f"{path}: {error.message}"
+            remedy = error.remedy or f"Correct the file at {error.json_path}."
+        else:
+            absent = [mount.path for mount in profile.filesystem.mounts if not os.path.exists(mount.path)]
+            if absent:
+                ok, detail = False, f"{path}: it shows {', '.join(absent)}, which is not there"
+                remedy = "Create it, or correct its path in filesystem.mounts."
+        yield Finding(
+            f"profile {name}", f"the profile {name}", "kernels that are to use it", False, ok, detail, remedy
+        )
+
+
+def _kernels() -> Iterator[Finding]:
+    """Try the interpreters of the launcher's entries that run cells elsewhere."""
+    for entry in kernelspecs.installed():
+        if entry.python:
+            ok, detail, remedy = True, f"cells run in {entry.python}", ""
+            try:
+                interpreter.ask(entry.python)
+            except BootError as error:
+                ok, detail, remedy = False, error.message, error.remedy
+            title, purpose = f"the kernel {entry.name}", f"the launcher's card {entry.display_name!r}"
+            yield Finding(f"kernel {entry.name}", title, purpose, False, ok, detail, remedy)
 
 
 def main(*, as_json: bool) -> int:
@@ -118,7 +165,10 @@ def _text(findings: Sequence[Finding]) -> str:
     machine = f"Linux {platform.release()} ({platform.machine()})"
     lines = [f"Sentinel Kernel {__version__}, {machine}, Python {python}, uid {os.geteuid()}", ""]
     for finding in findings:
-        state = "ok     " if finding.ok else "MISSING" if finding.needed else "absent "
+        tried = finding.name.startswith(("profile ", "kernel "))
+        state = (
+            "ok     " if finding.ok else "MISSING" if finding.needed else "BROKEN " if tried else "absent "
+        )
         lines.append(f"{state}  {finding.title:{width}}  {finding.detail}")
         if not finding.ok:
             lines.append(f"{'':9}{'':{width}}  for: {finding.purpose}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sentinel_kernel.abi.architecture import is_known_anywhere
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.policy.action import ActionKind
+from sentinel_kernel.policy.in_words import BY_ARGUMENTS, calls, counted, limits, network
 from sentinel_kernel.policy.mapping import PSEUDO_CALLS
-from sentinel_kernel.policy.resources import limit_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,27 +81,17 @@ def _summary(policy: CompiledPolicy) -> str:
     profile = policy.profile
     lines = [f"{profile.name}: {profile.description}" if profile.description else profile.name]
     lines.append(f"What no rule names: {profile.default_action} ({_MEANINGS[profile.default_action.kind]}).")
-    groups: dict[str, list[str]] = {}
-    for rules in policy.rules.values():
-        last = rules[-1]
-        title = str(last.action)
-        if len(rules) > 1 and any(rule.action != last.action for rule in rules):
-            title = "by its arguments"
-        groups.setdefault(title, []).append(last.syscall)
-    for title in sorted(groups, key=lambda name: (name == "by its arguments", name != "ALLOW", name)):
-        names = sorted(groups[title])
-        lines.append(f"{title}: {len(names)} calls")
-        lines += _wrapped(names)
+    groups = calls(policy)
+    for title in sorted(groups, key=lambda name: (name == BY_ARGUMENTS, name != "ALLOW", name)):
+        lines.append(f"{title}: {counted(len(groups[title]))}")
+        lines += _wrapped(groups[title])
     lines.append(
         "Numbers that this version does not know: ERRNO(ENOSYS). Calls of other machines and x32: KILL."
     )
-    limits = [
-        f"{name} {value}" for name in limit_names() if (value := getattr(profile.resources, name)) is not None
-    ]
-    if limits:
+    if found := list(limits(profile.resources)):
         lines.append("Limits:")
-        lines += _wrapped(limits, ", ")
-    lines.append("Network: the sandbox's own loopback alone; nothing outside can be reached.")
+        lines += _wrapped(found, ", ")
+    lines.append(f"Network: {network(policy)}.")
     lines += _overridden(policy)
     return "\n".join(lines)
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from sentinel_kernel import __version__, cli
+from sentinel_kernel import __version__, cli, doctor, kernelspecs
 from sentinel_kernel.policy.profile import list_profiles
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ordinary_user import Identity
 
 NO_USER_NAMESPACES = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
@@ -59,6 +62,57 @@ def test_a_profile_of_the_users_own_is_found(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert cli.main(["profiles"]) == 0
     assert "\nmine\n" in "\n" + capsys.readouterr().out
+
+
+@pytest.mark.parametrize("profile", ["strict", "datascience", "web"])
+def test_profiles_and_explain_say_the_same(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["profiles"])
+    summary = f"\n{capsys.readouterr().out}".partition(f"\n{profile}\n")[2].partition("\n\n")[0]
+    cli.main(["explain", profile])
+    explained = capsys.readouterr().out
+    said = dict(line.strip().split(maxsplit=1) for line in summary.splitlines()[1:])
+    allowed = re.search(r"^ALLOW: (.+ calls)$", explained, re.MULTILINE)
+    varying = re.search(r"^by their arguments: (\d+) calls$", explained, re.MULTILINE)
+    assert allowed
+    assert varying
+    assert said["calls"].startswith(f"{allowed[1]} allowed, {varying[1]} judged by their arguments;")
+    assert f"Network: {said['network']}." in explained
+    one_line = " ".join(explained.split())
+    for limit in said["limits"].split(", "):
+        assert limit in one_line
+
+
+def own_profiles(folder: Path) -> None:
+    """Write a good profile and three with a mistake each."""
+    place = folder / "sentinel-kernel" / "profiles"
+    place.mkdir(parents=True)
+    mount = {"path": "/nowhere/data", "mode": "ro"}
+    for name, content in (
+        ("good", {"extends": "strict"}),
+        ("mistyped", {"extends": "strct"}),
+        ("unknown", {"extends": "strict", "memory": 3}),
+        ("absent", {"extends": "strict", "filesystem": {"mounts": [mount]}}),
+    ):
+        (place / f"{name}.json").write_text(json.dumps(content))
+
+
+def test_doctor_tries_profiles_and_kernels_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_profiles(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
+    folder = tmp_path / "share" / "jupyter" / "kernels" / "gone"
+    folder.mkdir(parents=True)
+    specification = kernelspecs.kernel_specification("python", "Gone", None, "/nowhere/bin/python")
+    (folder / "kernel.json").write_text(kernelspecs.kernel_json(specification))
+    found = {finding.name: finding for finding in doctor.examine_own()}
+    assert found["profile good"].ok
+    assert "Did you mean 'strict'?" in found["profile mistyped"].remedy
+    assert not found["profile unknown"].ok
+    assert "/nowhere/data" in found["profile absent"].detail
+    assert "There is no interpreter /nowhere/bin/python" in found["kernel gone"].detail
+    assert all(finding.ok or finding.remedy for finding in found.values())
 
 
 @pytest.mark.sandbox
