@@ -43,7 +43,9 @@ test: $(STAMP) ## every test (ARGS=pytest options)
 suites: $(STAMP) ## tests of ipykernel, nbclient and papermill, on plain ipykernel and on this kernel (ARGS=names)
 	$(BIN)/python tests/suites/run.py $(ARGS)
 
-bench: $(STAMP) ## measure against plain ipykernel and bubblewrap, side by side
+bench: $(STAMP) ## measure beside plain ipykernel, xeus-python and bubblewrap (ARGS="start loss ...": only these)
+	test -d $(VENV)/share/jupyter/kernels/xpython || $(BIN)/python -m pip install --quiet \
+		--disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python tests/benchmarks/run.py $(ARGS)
 
 soak: $(STAMP) ## long runs: leaks, kills at varied moments
