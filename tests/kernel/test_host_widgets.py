@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
+import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
+import nbconvert
+import nbformat
 import pytest
 from hosted_kernel import HostedKernel, json_parts, kinds
 
+from sentinel_kernel import kernelspecs
 from sentinel_kernel.kernel.output_rule import NOTICE_TYPE
 from sentinel_kernel.kernel.widgets import VIEW_TYPE
 from sentinel_kernel.kernel.wire import DELIMITER
@@ -236,3 +243,24 @@ def test_after_a_workers_death_a_model_is_gone_and_its_id_stays_the_hosts(
     assert "comm_open" not in kinds(kernel.outputs(parent=msg_id))
     kernel.reply()
     assert show_live(kernel, fresh) != model
+
+
+@pytest.mark.sandbox
+@pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications")
+def test_a_saved_notebook_keeps_the_widget_as_it_was_last_and_text_for_who_shows_none(tmp_path: Path) -> None:
+    kernelspecs.install(user=False, prefix=str(tmp_path))
+    refused = "import socket\ntry: socket.socket()\nexcept OSError: pass"
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in ("%sentinel_status --live", refused)],
+        metadata={"kernelspec": {"name": "sentinel", "display_name": "", "language": "python"}},
+    )
+    nbformat.write(notebook, tmp_path / "live.ipynb")
+    environment = os.environ | {"JUPYTER_PATH": str(tmp_path / "share" / "jupyter"), "SENTINEL_LANG": "en"}
+    command = [sys.executable, "-m", "nbconvert", "--execute", "--to", "notebook", "--inplace", "live.ipynb"]
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=environment)
+    saved = nbformat.read(tmp_path / "live.ipynb", as_version=4)
+    shown = saved.cells[0].outputs[0].data
+    state = saved.metadata.widgets["application/vnd.jupyter.widget-state+json"].state
+    assert re.search(r"refused so far</th><td[^>]*>1<", state[shown[VIEW_TYPE].model_id].state.value)
+    assert re.search(r"refused so far +0", shown["text/plain"])
+    assert "refused so far" in nbconvert.MarkdownExporter().from_notebook_node(saved)[0]
