@@ -257,7 +257,14 @@ def _masks(
         for path in ours
         if any(is_within(path, top) for top in seen)
     ]
-    return masks
+    # What lies in a folder that is hidden is hidden with it, and an empty folder has no place to mount on.
+    empty = [mask.target for mask in masks if mask.kind is MountKind.MASK_DIRECTORY]
+    inner = {
+        mask.target
+        for mask in masks
+        if any(mask.target != top and is_within(mask.target, top) for top in empty)
+    }
+    return [mask for mask in masks if mask.target not in inner]
 
 
 def _safe_name(identity: Identity) -> str:

@@ -1,0 +1,62 @@
+"""The boot plan hides what it must, with mounts that can be made."""
+
+from __future__ import annotations
+
+from sentinel_kernel.policy.plan import BootPlan, HostFacts, Identity, MountKind, PythonPaths, Sizes
+from sentinel_kernel.policy.planning import make_plan
+
+HOME = "/home/ada"
+
+
+def _plan(*hidden: str, absent_inside: str, kinds: dict[str, str]) -> BootPlan:
+    facts = HostFacts(
+        kinds={"/srv": "directory", **kinds},
+        contents={},
+        mount_points=("/",),
+        home=HOME,
+        python=PythonPaths(executable="/usr/bin/python3", prefix="/usr", base_prefix="/usr"),
+        package_directory="/usr/lib/python3/dist-packages/sentinel_kernel",
+        identity=Identity(host_uid=1000, host_gid=1000, inside_uid=1000, inside_gid=1000, name="ada"),
+        started_by_root=False,
+    )
+    sizes = Sizes(
+        memory_bytes=None,
+        cpu_count=None,
+        pids=None,
+        disk_bytes=1,
+        tmp_bytes=1,
+        shm_bytes=1,
+        open_files=None,
+        file_size_bytes=None,
+    )
+    return make_plan(
+        workspace=HOME,
+        facts=facts,
+        sizes=sizes,
+        hidden=hidden,
+        data_mounts=(),
+        overlay_writes=True,
+        environment={},
+        argv=("/bin/true",),
+        absent_inside=absent_inside,
+    )
+
+
+def _masked(plan: BootPlan) -> list[str]:
+    masks = (MountKind.MASK_DIRECTORY, MountKind.MASK_FILE)
+    return [mount.target for mount in plan.mounts if mount.kind in masks and mount.target.startswith(HOME)]
+
+
+def test_what_lies_in_a_hidden_folder_needs_no_cover_of_its_own() -> None:
+    # A hub's single-user server: the notebooks are in the home, and so is the folder for run-time files. Mounting
+    # on a path within an empty, read-only folder failed, and with it the whole sandbox.
+    share, secret = f"{HOME}/.local/share/jupyter", f"{HOME}/.ssh/keys/id"
+    kinds = {share: "directory", f"{HOME}/.ssh": "directory", secret: "file"}
+    plan = _plan("~/.ssh/keys/id", absent_inside=f"{share}/runtime/sentinel-1", kinds=kinds)
+    assert sorted(_masked(plan)) == [share, f"{HOME}/.ssh"]
+
+
+def test_what_lies_beside_a_hidden_folder_keeps_its_own() -> None:
+    kinds = {f"{HOME}/.ssh": "directory", f"{HOME}/.ssh-more": "directory"}
+    plan = _plan("~/.ssh-more", absent_inside=f"{HOME}/run/sentinel-1", kinds=kinds)
+    assert sorted(_masked(plan)) == [f"{HOME}/.ssh", f"{HOME}/.ssh-more", f"{HOME}/run"]
