@@ -53,7 +53,7 @@ def kernel_specification(
         "interrupt_mode": "message",
         "kernel_protocol_version": "5.5",
         "language": "python",
-        "metadata": {"debugger": True},
+        "metadata": {"debugger": True, "supported_encryption": ["curve"]},
     }
 
 

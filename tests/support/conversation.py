@@ -24,6 +24,9 @@ class Exchange:
         self.published: list[Message] = []
         self.reply: Message = {}
 
+    def __repr__(self) -> str:
+        return f"{self.msg_id} (published {self.kinds}, {'replied' if self.reply else 'no reply'})"
+
     @property
     def content(self) -> dict[str, Any]:
         """Return the reply's content."""
@@ -109,7 +112,7 @@ class Conversation:
 
     def finish(self, exchange: Exchange) -> Exchange:
         """Wait for a request's end: reply and idle."""
-        self.wait_for(lambda: exchange.finished, f"{exchange.msg_id} ends")
+        self.wait_for(lambda: exchange.finished, f"{exchange!r} ends")
         return exchange
 
     def wait_for_output(self, exchange: Exchange, msg_type: str) -> Message:
