@@ -93,6 +93,7 @@ def test_jupyter_run(identity: Identity, folder: Path, environment: dict[str, st
     assert "begins\n" in failed.stdout
     assert "ZeroDivisionError" in failed.stdout + failed.stderr
     notebook = _notebook(folder / "in.ipynb", "print('from a notebook')")
+    os.chown(notebook, identity.uid, -1)  # it is written anew in its place
     run = (identity.python, "-m", "jupyter", "execute", str(notebook), "--kernel_name=sentinel", "--inplace")
     identity.run(*run, cwd=folder, env=environment)
     assert _printed(notebook) == "from a notebook\n"
