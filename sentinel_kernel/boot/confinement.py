@@ -12,7 +12,7 @@ from sentinel_kernel.abi.landlock import AccessFs, Scope
 from sentinel_kernel.abi.prctl import SecureBits
 from sentinel_kernel.abi.seccomp import BPF_INSTRUCTION_SIZE, BPF_MAXIMUM_INSTRUCTIONS
 from sentinel_kernel.linux import landlock, namespaces, network, process, seccomp
-from sentinel_kernel.policy.plan import process_limit
+from sentinel_kernel.policy.plan import process_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,23 +121,16 @@ def _ignored_signals() -> list[int]:
 
 def apply_limits(context: BootContext) -> None:
     """Set the resource limits (getrlimit(2)); the hard ones can't be raised again without CAP_SYS_RESOURCE."""
-    sizes = context.plan.sizes
     # Not 0: with 1 a piped core_pattern is not started at all, and that helper would be root's, on the host.
-    limits = [(resource.RLIMIT_CORE, 1)]
-    pids = process_limit(sizes)
-    if pids is not None:
-        limits.append((resource.RLIMIT_NPROC, pids))
-    if sizes.open_files is not None:
-        limits.append((resource.RLIMIT_NOFILE, sizes.open_files))
-    if sizes.file_size_bytes is not None:
-        limits.append((resource.RLIMIT_FSIZE, sizes.file_size_bytes))
-    if sizes.memory_bytes is not None:
-        # RLIMIT_DATA counts private writable memory only; RLIMIT_AS would count numpy's reservations too.
-        limits.append((resource.RLIMIT_DATA, sizes.memory_bytes))
-    for what, value in limits:
-        hard = resource.getrlimit(what)[1]
-        bounded = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(what, (bounded, bounded))
+    resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
+    # The hard limit is what a change of profile may raise the soft one to, from outside.
+    most = dict(process_limits(context.plan.most))
+    for what, value in process_limits(context.plan.sizes):
+        inherited = resource.getrlimit(what)[1]
+        bound = most.get(what, resource.RLIM_INFINITY)
+        hard = min((limit for limit in (inherited, bound) if limit != resource.RLIM_INFINITY), default=bound)
+        soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(what, (soft, hard))
 
 
 def give_up_privileges(context: BootContext) -> None:  # noqa: ARG001
@@ -194,7 +187,9 @@ def hand_over(context: BootContext) -> None:
     descriptors = [context.listener]
     if context.workspace_upper >= 0:
         descriptors += [context.workspace_upper, context.workspace_context]
-    socket.send_fds(context.report, [b"listener"], descriptors)
+    names = [name for name, _ in context.sized]
+    descriptors += [descriptor for _, descriptor in context.sized]
+    socket.send_fds(context.report, [" ".join(["listener", *names]).encode()], descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     if context.report.recv(16) != b"go":

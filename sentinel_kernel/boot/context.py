@@ -34,3 +34,5 @@ class BootContext(MutableRecord):
     listener: int = -1
     workspace_upper: int = -1
     workspace_context: int = -1
+    sized: list[tuple[str, int]] = fresh(default_factory=list)
+    """Contexts (fspick(2)) of the file systems in memory whose size is the profile's, by the name of that size."""

@@ -47,6 +47,7 @@ def stage_root(context: BootContext) -> None:
     mounts.mount(
         "sentinel-held", uppers, "tmpfs", _SAFE, f"size={size},nr_inodes={inodes_for(size)},mode=0755"
     )
+    context.sized.append(("disk_bytes", mounts.pick_file_system(uppers)))
 
 
 def make_skeleton(context: BootContext) -> None:
@@ -76,6 +77,8 @@ def mount_tree(context: BootContext) -> None:
                     f"size={entry.size_bytes},nr_inodes={inodes_for(entry.size_bytes)},mode={entry.mode:o}"
                 )
                 mounts.mount("tmpfs", target, "tmpfs", _SAFE, options)
+                if entry.sized_by:
+                    context.sized.append((entry.sized_by, mounts.pick_file_system(target)))
             case MountKind.BIND | MountKind.BIND_WRITABLE:
                 _bind(context, entry, target)
                 attributes = MountAttributes.NOSUID | MountAttributes.NODEV
@@ -109,6 +112,7 @@ def mount_devices(context: BootContext) -> None:
     mounts.mount(
         "shm", f"{root}/dev/shm", "tmpfs", flags, f"size={size},nr_inodes={inodes_for(size)},mode=1777"
     )
+    context.sized.append(("shm_bytes", mounts.pick_file_system(f"{root}/dev/shm")))
     os.mkdir(f"{root}/dev/pts", 0o755)
     options = "newinstance,ptmxmode=0666,mode=0620"
     mounts.mount("devpts", f"{root}/dev/pts", "devpts", MountFlags.NOSUID | MountFlags.NOEXEC, options)

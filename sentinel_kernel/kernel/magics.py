@@ -142,8 +142,8 @@ class Magics:
             return rendering.table_bundle(self._say("Sentinel: status", "Sentinel：状态"), self._status())
         return self._profiles_page() if name == "profiles" else self._help_page()
 
-    def switched(self, switch: Switch) -> Json:
-        """Return the bundle that tells what a switch meant."""
+    def switched(self, switch: Switch, reason: str) -> Json:
+        """Return the bundle that tells what a fresh sandbox means, and the reason why it had to be one."""
         if switch.reason == "reset":
             title = self._say("Sentinel: a fresh sandbox", "Sentinel：全新的沙箱")
         else:
@@ -153,6 +153,8 @@ class Magics:
             "已启动全新的沙箱：此笔记本的所有变量和导入都已清空。",
         )
         rows = [(self._say("profile", "配置"), switch.profile), (self._say("variables", "变量"), gone)]
+        if reason:
+            rows.append((self._say("why not in place", "为何不能就地切换"), reason))
         return rendering.table_bundle(title, rows)
 
     def _profiles_page(self) -> Json:
@@ -172,8 +174,8 @@ class Magics:
                 mark = self._say(" (not from a cell)", "（不能从单元格切换）")
             rows.append((name + mark, summary(profile, chinese=self._chinese)))
         note = self._say(
-            "%sentinel_profile NAME starts a fresh sandbox under that profile; variables are lost.",
-            "%sentinel_profile NAME 会以该配置启动全新的沙箱；变量将丢失。",
+            "%sentinel_profile NAME goes on under that profile; variables stay, unless it says otherwise.",
+            "%sentinel_profile NAME 会切换到该配置；除非另有说明，变量会保留。",
         )
         return rendering.table_bundle(self._say("Sentinel: profiles", "Sentinel：配置"), rows, [note])
 
@@ -191,8 +193,8 @@ class Magics:
             (
                 "%sentinel_profile NAME",
                 self._say(
-                    "a fresh sandbox under another profile; variables are lost",
-                    "以其他配置启动全新的沙箱；变量将丢失",
+                    "go on under another profile; variables stay",
+                    "切换到其他配置；变量会保留",
                 ),
             ),
             ("%sentinel_reset", self._say("a fresh sandbox; variables are lost", "全新的沙箱；变量将丢失")),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 DEFAULT_PROFILE = "strict"
+DEFAULT_CEILING = "datascience"
 
 _WORKER_VARIABLES = frozenset(
     {

@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 
-from sentinel_kernel.kernel.settings import session_id
+from sentinel_kernel.kernel.settings import DEFAULT_CEILING, DEFAULT_PROFILE, session_id
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor import protocol, rendezvous
 
@@ -40,6 +40,8 @@ def start_request(
         "id": request_id,
         "profile": profile,
         "profile_directories": list(settings.profile_directories),
+        # What a magic may change to without a fresh sandbox; what lies between the two is found out when asked for.
+        "reachable": [settings.ceiling or DEFAULT_CEILING, DEFAULT_PROFILE],
         "workspace": settings.workspace,
         "python": settings.python,
         "python_facts": _own_facts() if settings.python == sys.executable else None,

@@ -11,6 +11,7 @@ from sentinel_kernel.abi.mount import (
     AT_FDCWD,
     AT_RECURSIVE,
     FSCONFIG_CMD_RECONFIGURE,
+    FSCONFIG_SET_STRING,
     FSPICK_CLOEXEC,
     MOUNT_ATTR_FORMAT,
     MOVE_MOUNT_F_EMPTY_PATH,
@@ -82,3 +83,15 @@ def reconfigure(context: int) -> None:
     lower layer is seen. Allowed to the owner of the file system's user namespace, from outside too.
     """
     system_call("fsconfig", context, FSCONFIG_CMD_RECONFIGURE, None, None, 0)
+
+
+def resize(context: int, size_bytes: int, inodes: int) -> None:
+    """Change the size of the tmpfs of ``context`` (tmpfs(5)).
+
+    Raises:
+        OSError: EINVAL where it holds more than that already; it keeps its size then.
+
+    """
+    for name, value in (("size", size_bytes), ("nr_inodes", inodes)):
+        system_call("fsconfig", context, FSCONFIG_SET_STRING, name.encode(), str(value).encode(), 0)
+    reconfigure(context)

@@ -53,6 +53,19 @@ def is_within(profile: Profile, ceiling: Profile, machine: str) -> bool:
     )
 
 
+def gives_more(policy: CompiledPolicy, than: CompiledPolicy) -> list[str]:
+    """Return the names of the calls that ``policy`` lets take effect where the other does not, at least in part."""
+    return [
+        rules[-1].syscall
+        for number, rules in policy.rules.items()
+        if rules != than.rules.get(number)
+        and any(
+            lets_through(policy, number, arguments) and not lets_through(than, number, arguments)
+            for arguments in arguments_to_try((*rules, *than.rules.get(number, ())))
+        )
+    ]
+
+
 def _network(profile: Profile) -> tuple[bool, bool]:
     return profile.network.allow, profile.network.allow_dns
 

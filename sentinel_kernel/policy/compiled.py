@@ -40,13 +40,15 @@ ORIGIN_FLOOR = "floor"
 ORIGIN_WORKER = "worker"
 ORIGIN_FOREIGN = "foreign"
 ORIGIN_UNKNOWN = "unknown"
+ORIGIN_SHARED = "shared"
 
 
 class CompiledRule(Record):
     """One rule of one call; ``tests`` () holds for all arguments.
 
     ``origin`` is profile, default, floor (never allowed), worker (never refused), foreign (another machine's
-    call) or unknown (a number without a name). ``place`` is where the profile says it.
+    call), unknown (a number without a name) or shared (left to the profile in force). ``place`` is where
+    the profile says it.
     """
 
     syscall: str
@@ -115,7 +117,7 @@ class CompiledPolicy(Record):
             ProfileError: the argument tests of a call are too many to be told apart.
 
         """
-        return [rule for number in sorted(self.rules) for rule in _disjoint(self.rules[number])]
+        return [rule for number in sorted(self.rules) for rule in decided_alone(self.rules[number])]
 
 
 _UNKNOWN_ACTION = Action(ActionKind.ERRNO, errno.ENOSYS)
@@ -243,8 +245,8 @@ def _in_filter(action: Action) -> Action | None:
     return action if action.kind in (ActionKind.ALLOW, ActionKind.ERRNO) else None
 
 
-def _disjoint(ordered: Sequence[CompiledRule]) -> list[CompiledRule]:
-    """Return rules that the filter may apply in any order: each without what earlier, other rules take.
+def decided_alone(ordered: Sequence[CompiledRule]) -> list[CompiledRule]:
+    """Return what the filter decides alone, in rules for any order: each without what earlier, other rules take.
 
     libseccomp sorts rules as it likes and lets an unconditional rule win over conditional ones.
     """

@@ -31,21 +31,17 @@ _NOWHERE = (OUTSIDE_NETWORK, NAME_LOOKUP)
 DEFAULT_CEILING = "datascience"
 """How far a kernel may switch where nobody set another ceiling."""
 
-_SWITCH_EN = (
-    "The profile {0} allows it: start a cell with `%sentinel_profile {0}` "
-    "(a fresh sandbox; variables are lost)."
-)
-_SWITCH_ZH = "配置 {0} 允许此操作：在单元格首行写 `%sentinel_profile {0}`（会启动全新的沙箱，变量将丢失）。"
+_SWITCH_EN = "The profile {0} allows it: start a cell with `%sentinel_profile {0}` (variables stay)."
+_SWITCH_ZH = "配置 {0} 允许此操作：在单元格首行写 `%sentinel_profile {0}`（变量会保留）。"
 _NONE_EN = "No profile that this kernel may switch to allows it."
 _NONE_ZH = "此内核可切换的配置都不允许此操作。"
 _LOOPBACK_EN = (
     "No profile of this version reaches the outside. Only for a server that runs inside the sandbox itself: "
-    "`%sentinel_profile {0}` at the top of a cell opens the sandbox's own loopback (a fresh sandbox; variables "
-    "are lost)."
+    "`%sentinel_profile {0}` at the top of a cell opens the sandbox's own loopback (variables stay)."
 )
 _LOOPBACK_ZH = (
     "此版本的任何配置都不能访问外部网络。仅当服务运行在沙箱内部时：在单元格首行写 `%sentinel_profile {0}` "
-    "可打开沙箱自身的回环接口（会启动全新的沙箱，变量将丢失）。"
+    "可打开沙箱自身的回环接口（变量会保留）。"
 )
 
 

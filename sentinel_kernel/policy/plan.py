@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
+from resource import RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_NPROC
 
-from sentinel_kernel.record import Record
+from sentinel_kernel.record import Record, field_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Final
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Final
 
 DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 # Masked like in a container: they tell about, or reach into, the machine as a whole.
@@ -55,6 +56,8 @@ class MountEntry(Record):
     is_directory: bool = True
     sealed: bool = False
     """An overlay that is read-only: unlike a bind mount it does not lead to the host's sockets and pipes."""
+    sized_by: str = ""
+    """The size (a field of Sizes) that a tmpfs follows when the profile changes."""
     owned: bool = False
     """The source belongs to the user, not to the system: root must map its owner (idmapped mount)."""
 
@@ -123,6 +126,8 @@ class BootPlan(Record):
     """(path, content) of files that are written into the root: generated ones, and copies of small files of /etc."""
     mounts: tuple[MountEntry, ...]
     sizes: Sizes
+    most: Sizes
+    """The largest of each size among the profiles that the sandbox can change to; what a soft limit can rise to."""
     writable: tuple[str, ...]
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -140,6 +145,29 @@ def is_within(path: str, directory: str) -> bool:
 def inodes_for(size_bytes: int) -> int:
     """Return the inode limit that goes with a tmpfs of ``size_bytes``."""
     return max(_MINIMUM_INODES, size_bytes // _INODE_BYTES)
+
+
+def largest(sizes: Sequence[Sizes]) -> Sizes:
+    """Return the largest of each size; None, which is no limit, is larger than any."""
+    fields: dict[str, Any] = {}
+    for name in field_names(Sizes):
+        values = [getattr(one, name) for one in sizes]
+        fields[name] = None if None in values else max(values)
+    return Sizes(**fields)
+
+
+def process_limits(sizes: Sizes) -> list[tuple[int, int]]:
+    """Return (resource, value) of each limit of getrlimit(2) that the sizes ask for.
+
+    RLIMIT_DATA counts private writable memory only; RLIMIT_AS would count numpy's reservations too.
+    """
+    limits = [
+        (RLIMIT_NPROC, process_limit(sizes)),
+        (RLIMIT_NOFILE, sizes.open_files),
+        (RLIMIT_FSIZE, sizes.file_size_bytes),
+        (RLIMIT_DATA, sizes.memory_bytes),
+    ]
+    return [(what, value) for what, value in limits if value is not None]
 
 
 def process_limit(sizes: Sizes) -> int | None:

@@ -136,6 +136,7 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     workspace: str,
     facts: HostFacts,
     sizes: Sizes,
+    most: Sizes | None = None,
     hidden: Sequence[str],
     data_mounts: Sequence[tuple[str, str]],
     overlay_writes: bool,
@@ -163,8 +164,12 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
         home = FALLBACK_HOME
     notices: list[str] = ["workspace-is-home"] if workspace == facts.home else []
     mounts, links = _system_entries(facts)
-    mounts.append(MountEntry(MountKind.TMPFS, "/tmp", size_bytes=sizes.tmp_bytes, mode=0o1777))
-    mounts.append(MountEntry(MountKind.TMPFS, home, size_bytes=sizes.tmp_bytes, mode=0o700))
+    mounts.append(
+        MountEntry(MountKind.TMPFS, "/tmp", size_bytes=sizes.tmp_bytes, mode=0o1777, sized_by="tmp_bytes")
+    )
+    mounts.append(
+        MountEntry(MountKind.TMPFS, home, size_bytes=sizes.tmp_bytes, mode=0o700, sized_by="tmp_bytes")
+    )
     shown: list[MountEntry] = []
     _add_user_directory(shown, facts, workspace, "overlay" if overlay_writes else "ro", "workspace")
     for index, (path, mode) in enumerate(data_mounts):
@@ -198,6 +203,7 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
         files=(*sorted(facts.contents.items()), *_generated_files(facts.identity, name, home)),
         mounts=tuple(mounts),
         sizes=sizes,
+        most=most or sizes,
         writable=tuple(writable),
         argv=tuple(argv),
         environment={**environment, "HOME": home, "TMPDIR": "/tmp", "USER": name, "LOGNAME": name},

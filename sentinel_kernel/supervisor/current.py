@@ -14,6 +14,7 @@ from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.held_line import HeldLine
 from sentinel_kernel.supervisor.preparation import compile_filter, prepare
 from sentinel_kernel.supervisor.sandbox import start_sandbox
+from sentinel_kernel.supervisor.switching import Switching
 from sentinel_kernel.supervisor.trees import prepare_trees
 from sentinel_kernel.supervisor.worker_link import STACK_SIGNAL, WorkerLink
 
@@ -54,7 +55,7 @@ class Current(MutableRecord):
     preparation: Preparation
     lease: IdentityLease
     link: WorkerLink
-    policy: CompiledPolicy
+    switching: Switching
     handler: NotificationHandler
     channels: Channels | None
     served: bool = False
@@ -93,7 +94,7 @@ def make_sandbox(
         policies: list[CompiledPolicy] = []
 
         def make_filter() -> bytes:
-            policy, program = compile_filter(preparation.profile)
+            policy, program = compile_filter(preparation)
             policies.append(policy)
             return program
 
@@ -104,7 +105,13 @@ def make_sandbox(
 
         handler = NotificationHandler(sandbox.listener, policies[0], ledger, sandbox.pid)
         return Current(
-            sandbox, preparation, lease, WorkerLink(sandbox.control), policies[0], handler, channels
+            sandbox,
+            preparation,
+            lease,
+            WorkerLink(sandbox.control),
+            Switching(policies[0], preparation.reachable),
+            handler,
+            channels,
         )
 
 
@@ -255,3 +262,11 @@ def death(generation: int, cause: dict[str, Any], *, replaced: bool) -> dict[str
     """Return what the host is told of the death of the worker number ``generation``."""
     empty = {"kind": "exit", "signal": None, "status": None, "violation_id": None, "detail": ""}
     return {"generation": generation, "cause": {**empty, **cause}, "replaced": replaced}
+
+
+def kill_cause(current: Current) -> dict[str, Any]:
+    """Return a KILL rule as a death's cause: the call is still held when the sandbox ends, and never takes effect."""
+    violation = current.handler.killed_by
+    if violation is None:
+        return {"kind": "rule_kill"}
+    return {"kind": "rule_kill", "violation_id": violation.id, "detail": violation.syscall}

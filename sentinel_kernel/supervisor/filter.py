@@ -13,9 +13,11 @@ from sentinel_kernel.policy.action import ActionKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.profile import Profile
 
 _LIBRARY = "libseccomp.so.2"
 _LIBRARY_FOLDERS = (
@@ -37,8 +39,12 @@ _MISSING_REMEDY = (
 )
 
 
-def build_filter(policy: CompiledPolicy, cache_directory: str | None = None) -> bytes:
+def build_filter(
+    policy: CompiledPolicy, cache_directory: str | None = None, others: Sequence[Profile] = ()
+) -> bytes:
     """Return the BPF program of ``policy``: an array of ``struct sock_filter`` for seccomp(2).
+
+    What one of ``others`` decides otherwise is a notification too, so that the sandbox can change to it.
 
     It comes from the cache if that is this user's alone and whole, else from libseccomp; a new program is run
     against the policy before it is used. The default and every foreign call is a user notification.
@@ -47,14 +53,30 @@ def build_filter(policy: CompiledPolicy, cache_directory: str | None = None) -> 
         UnsupportedHost: libseccomp is missing, or what it built is not what the policy says.
 
     """
-    key = _cache_key(policy) if cache_directory else None
+    key = _cache_key(policy, others) if cache_directory else None
     if cache_directory and key and (program := _read_cached(cache_directory, key)) is not None:
         return program
-    program = _build(policy)
-    _prove(program, policy)
+    filtered = filtered_policy(policy, others)
+    program = _build(filtered)
+    _prove(program, filtered)
     if cache_directory and key:
         _write_cached(cache_directory, key, program)
     return program
+
+
+def filtered_policy(policy: CompiledPolicy, others: Sequence[Profile]) -> CompiledPolicy:
+    """Return what the filter of ``policy`` decides alone, and what it holds for ``others``.
+
+    Raises:
+        ProfileError: the argument tests of a call are too many to be told apart.
+
+    """
+    from sentinel_kernel.policy.compiled import compile_policy  # noqa: PLC0415 - a cached filter does without
+    from sentinel_kernel.policy.reach import shared_policy  # noqa: PLC0415
+
+    for other in others:
+        policy = shared_policy(policy, compile_policy(other, policy.architecture.machine))
+    return policy
 
 
 def _build(policy: CompiledPolicy) -> bytes:
@@ -119,12 +141,13 @@ def _prove(program: bytes, policy: CompiledPolicy) -> None:
         )
 
 
-def _cache_key(policy: CompiledPolicy) -> str | None:
+def _cache_key(policy: CompiledPolicy, others: Sequence[Profile]) -> str | None:
     """Return the name for the policy's program, None where it is unknown which libseccomp would build it."""
     library = _library_identity(policy.architecture.machine)
     if library is None:
         return None
-    return hashlib.sha256(f"{policy.digest}\n{library}\n{__version__}".encode()).hexdigest()
+    rules = [(other.default_action, other.syscall_rules) for other in others]
+    return hashlib.sha256(f"{policy.digest}\n{rules!r}\n{library}\n{__version__}".encode()).hexdigest()
 
 
 def _library_identity(machine: str) -> str | None:

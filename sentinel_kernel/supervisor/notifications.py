@@ -43,6 +43,16 @@ class NotificationHandler:
         """Finds the line of a refusal, once there is a worker."""
         self.killed_by: Violation | None = None
 
+    @property
+    def policy(self) -> CompiledPolicy:
+        """The policy in force."""
+        return self._policy
+
+    @policy.setter
+    def policy(self, policy: CompiledPolicy) -> None:
+        self._policy = policy
+        self._refusals.clear()
+
     def serve_waiting(self) -> bool:
         """Answer what waits; True where the sandbox must be killed, the call still held.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
-from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.policy.compiled import compile_policy
-from sentinel_kernel.policy.plan import Sizes
+from sentinel_kernel.policy.plan import Sizes, largest
 from sentinel_kernel.policy.planning import hidden_paths, make_plan
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.record import Record
@@ -37,6 +38,8 @@ class StartRequest(Record):
 
     profile: str
     profile_directories: tuple[str, ...]
+    reachable: tuple[str, ...]
+    """The profiles that the sandbox should be able to change to while its worker runs."""
     workspace: str
     python: str
     python_facts: Mapping[str, Any] | None
@@ -58,6 +61,8 @@ class Preparation(Record):
 
     profile: Profile
     plan: BootPlan
+    reachable: tuple[Profile, ...]
+    """Those that can be read; what else stands in a sandbox's way is told when it is asked to change."""
 
 
 def parse_start(message: Mapping[str, Any]) -> StartRequest:
@@ -72,6 +77,7 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
         return StartRequest(
             profile=str(message["profile"]),
             profile_directories=tuple(map(str, message.get("profile_directories", ()))),
+            reachable=tuple(map(str, message.get("reachable", ()))),
             workspace=os.path.realpath(message["workspace"]),
             python=str(message["python"]),
             python_facts=message.get("python_facts"),
@@ -101,27 +107,11 @@ def prepare(
 
     """
     profile = load_profile(request.profile, request.profile_directories)
+    reachable = _readable(request)
     processors = sorted(os.sched_getaffinity(0))
-    resolved = profile.resources.resolve(available_memory_bytes(), len(processors))
-    cpu_count = resolved.cpu_count
-    sizes = Sizes(
-        memory_bytes=resolved.memory_bytes,
-        cpu_count=cpu_count,
-        pids=resolved.pids,
-        disk_bytes=resolved.disk_bytes or _DEFAULT_DISK_BYTES,
-        tmp_bytes=resolved.tmp_bytes or _DEFAULT_TMP_BYTES,
-        shm_bytes=resolved.shm_bytes or _DEFAULT_SHM_BYTES,
-        open_files=resolved.open_files,
-        file_size_bytes=resolved.file_size_bytes,
-    )
-    limited = cpu_count is not None and cpu_count < len(processors)
-    # Several kernels with one processor each should not all sit on the first one.
-    first = os.getpid() % len(processors)
-    cpus = (
-        [processors[(first + index) % len(processors)] for index in range(cpu_count)]
-        if limited and cpu_count
-        else []
-    )
+    sizes = resolve_sizes(profile, len(processors))
+    cpu_count = sizes.cpu_count
+    cpus = chosen_processors(cpu_count, processors)
     writable = [os.path.realpath(mount.path) for mount in profile.filesystem.mounts if mount.mode == "rw"]
     python = python_paths(request.python, request.python_facts, interpreter_cache(), writable)
     # Ours too: what was saved from other sandboxes, the filters that the next one will trust, the doors of spares.
@@ -141,7 +131,7 @@ def prepare(
     environment = {
         "PATH": f"{os.path.dirname(python.executable)}:/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
-        **({name: str(cpu_count) for name in _THREAD_POOLS} if limited else {}),
+        **({name: str(cpu_count) for name in _THREAD_POOLS} if cpus else {}),
         **request.environment,
     }
     if python.prefix != python.base_prefix:
@@ -152,6 +142,7 @@ def prepare(
         workspace=request.workspace,
         facts=facts,
         sizes=sizes,
+        most=largest([sizes, *(resolve_sizes(other, len(processors)) for other in reachable)]),
         hidden=hidden,
         data_mounts=[(os.path.realpath(mount.path), mount.mode) for mount in profile.filesystem.mounts],
         overlay_writes=profile.filesystem.allow_write_overlay,
@@ -160,19 +151,56 @@ def prepare(
         absent_inside=absent_inside,
         cpus=cpus,
     )
-    return Preparation(profile, plan)
+    return Preparation(profile, plan, reachable)
 
 
-def compile_filter(profile: Profile) -> tuple[CompiledPolicy, bytes]:
-    """Compile the profile's policy and its filter; done while the sandbox's child is busy mounting.
+def resolve_sizes(profile: Profile, processors: int) -> Sizes:
+    """Return the limits of ``profile`` on this machine, of which the sandbox may use ``processors``."""
+    resolved = profile.resources.resolve(available_memory_bytes(), processors)
+    return Sizes(
+        memory_bytes=resolved.memory_bytes,
+        cpu_count=resolved.cpu_count,
+        pids=resolved.pids,
+        disk_bytes=resolved.disk_bytes or _DEFAULT_DISK_BYTES,
+        tmp_bytes=resolved.tmp_bytes or _DEFAULT_TMP_BYTES,
+        shm_bytes=resolved.shm_bytes or _DEFAULT_SHM_BYTES,
+        open_files=resolved.open_files,
+        file_size_bytes=resolved.file_size_bytes,
+    )
+
+
+def chosen_processors(cpu_count: int | None, processors: list[int]) -> list[int]:
+    """Return which of the ``processors`` to use; none where all are.
+
+    Several kernels with one processor each should not all sit on the first one.
+    """
+    if cpu_count is None or cpu_count >= len(processors):
+        return []
+    first = os.getpid() % len(processors)
+    return [processors[(first + index) % len(processors)] for index in range(cpu_count)]
+
+
+def _readable(request: StartRequest) -> tuple[Profile, ...]:
+    found = []
+    for name in dict.fromkeys(request.reachable):
+        if name != request.profile:
+            with contextlib.suppress(SentinelError, OSError):
+                found.append(load_profile(name, request.profile_directories))
+    return tuple(found)
+
+
+def compile_filter(preparation: Preparation) -> tuple[CompiledPolicy, bytes]:
+    """Compile the profile's policy and the filter; done while the sandbox's child is busy mounting.
+
+    The filter holds what the reachable profiles decide otherwise.
 
     Raises:
         ProfileError: the rules can't be told apart by a filter.
         UnsupportedHost: libseccomp or a system call table is missing.
 
     """
-    policy = compile_policy(profile, os.uname().machine)
-    return policy, build_filter(policy, cache_directory())
+    policy = compile_policy(preparation.profile, os.uname().machine)
+    return policy, build_filter(policy, cache_directory(), preparation.reachable)
 
 
 def cache_directory() -> str:

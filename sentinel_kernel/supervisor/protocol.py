@@ -31,6 +31,7 @@ OP_START = "start"
 OP_BEGIN_CELL = "begin_cell"
 OP_END_CELL = "end_cell"
 OP_INTERRUPT = "interrupt"
+OP_PROFILE = "profile"
 OP_SPARE = "spare"
 OP_STOP = "stop"
 

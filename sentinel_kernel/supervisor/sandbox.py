@@ -17,17 +17,20 @@ from sentinel_kernel.boot.sequence import boot
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.linux import mounts, namespaces
 from sentinel_kernel.linux.seccomp import Listener
+from sentinel_kernel.policy.plan import inodes_for
 from sentinel_kernel.record import MutableRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sentinel_kernel.policy.plan import BootPlan
+    from sentinel_kernel.policy.plan import BootPlan, Sizes
 
 _BOOT_SECONDS = 20.0
 _END_SECONDS = 5.0
 _REPORT_BYTES = 4096
+_HANDED_OVER = 16
+"""More descriptors than a child has to hand over."""
 DIED = "boot"
 """The step of a set-up whose process ended without naming one: it was killed."""
 
@@ -51,6 +54,8 @@ class Sandbox(MutableRecord):
     workspace_context: int
     """Reconfigures the workspace's overlay (fspick(2)), or -1."""
     boot_seconds: float
+    sized: tuple[tuple[str, int], ...] = ()
+    """Contexts of the file systems in memory whose size is the profile's, by the name of that size."""
     exit_status: int | None = None
 
     def end(self) -> int:
@@ -88,6 +93,9 @@ class Sandbox(MutableRecord):
             if descriptor >= 0:
                 os.close(descriptor)
                 setattr(self, name, -1)
+        for _, descriptor in self.sized:
+            os.close(descriptor)
+        self.sized = ()
 
     def descriptors(self) -> tuple[int, ...]:
         """Return what a loop has to watch: listener, init's standard error, init's socket, the pidfd of pid 1."""
@@ -97,6 +105,17 @@ class Sandbox(MutableRecord):
         """Make the workspace show what changed in the host's folder since the last call."""
         if self.workspace_context >= 0:
             mounts.reconfigure(self.workspace_context)
+
+    def resize(self, sizes: Sizes) -> list[str]:
+        """Give the file systems in memory these sizes; return the names of those that hold more than that now."""
+        full = []
+        for name, context in self.sized:
+            size_bytes = getattr(sizes, name)
+            try:
+                mounts.resize(context, size_bytes, inodes_for(size_bytes))
+            except OSError:
+                full.append(name)
+        return full
 
     def exec_failure(self) -> BootError | None:
         """Return why the payload could not be executed; None where it was (the report socket is at its end)."""
@@ -171,7 +190,9 @@ def start_sandbox(
         # A child that has failed by now is not there to take it; its report says why.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             report.send(make_filter())
-        descriptors = _receive_hand_over(report)
+        names, descriptors = _receive_hand_over(report)
+        sized = descriptors[len(descriptors) - len(names) :]
+        del descriptors[len(descriptors) - len(names) :]
         own_ends.pop_all()
         os.close(go)
         # own_liveness stays open for this process's whole life on purpose: its end is what the child watches until
@@ -187,27 +208,34 @@ def start_sandbox(
             workspace_upper=descriptors[1] if len(descriptors) > 1 else -1,
             workspace_context=descriptors[2] if len(descriptors) > 1 else -1,
             boot_seconds=time.monotonic() - started,
+            sized=tuple(zip(names, sized, strict=True)),
         )
         report.send(b"go")
         os.close(own_liveness)
         return sandbox
 
 
-def _receive_hand_over(report: socket.socket) -> list[int]:
+def _receive_hand_over(report: socket.socket) -> tuple[list[str], list[int]]:
+    """Return the names of the sizes whose contexts come last, and all descriptors."""
     report.settimeout(_BOOT_SECONDS)
     try:
         try:
-            packet, descriptors, _, _ = socket.recv_fds(report, _REPORT_BYTES, 3, socket.MSG_CMSG_CLOEXEC)
+            packet, descriptors, _, _ = socket.recv_fds(
+                report, _REPORT_BYTES, _HANDED_OVER, socket.MSG_CMSG_CLOEXEC
+            )
         except ConnectionResetError:
             # Told once where the child ended with the filter unread, ahead of its own report.
-            packet, descriptors, _, _ = socket.recv_fds(report, _REPORT_BYTES, 3, socket.MSG_CMSG_CLOEXEC)
+            packet, descriptors, _, _ = socket.recv_fds(
+                report, _REPORT_BYTES, _HANDED_OVER, socket.MSG_CMSG_CLOEXEC
+            )
     except TimeoutError:
         raise BootError(
             "hand_over", 110, f"The set-up did not finish within {_BOOT_SECONDS:.0f} s."
         ) from None
     report.settimeout(None)
-    if packet == b"listener" and descriptors:
-        return list(descriptors)
+    word, *names = packet.decode("ascii", "replace").split(" ")
+    if word == "listener" and len(descriptors) > len(names):
+        return names, list(descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     raise _boot_error(packet)

@@ -92,6 +92,8 @@ class Service:
                 self._session.interrupt(identifier)
             case protocol.OP_START:
                 self._session.start(message, identifier)
+            case protocol.OP_PROFILE:
+                self._session.change_profile(identifier, str(message.get("profile") or ""))
             case protocol.OP_SPARE:
                 self._session.make_spare()
                 self._host.reply(identifier, ok=True)

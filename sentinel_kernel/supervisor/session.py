@@ -18,6 +18,7 @@ from sentinel_kernel.supervisor.current import (
     drop_worker,
     give_channels,
     interrupt,
+    kill_cause,
     limit_processors,
     make_sandbox,
     read_error_output,
@@ -35,6 +36,7 @@ from sentinel_kernel.supervisor.remedies import describe
 from sentinel_kernel.supervisor.sandbox import DIED
 from sentinel_kernel.supervisor.saving import save_files, tell_of_saved_files
 from sentinel_kernel.supervisor.spare import Spare
+from sentinel_kernel.supervisor.switching import change_profile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +123,7 @@ class Session:
             current.held_line.readable()
         self._place_line(current)
         if ready.get(listener, 0) & select.POLLIN and current.handler.serve_waiting():
-            self._rule_kill(current)
+            self._replace_sandbox(current, kill_cause(current))
             return False
         if listener in ready and not ready[listener] & select.POLLIN:
             unwatch(current, self._poll, listener)  # POLLHUP: nobody is under the filter any more
@@ -150,6 +152,13 @@ class Session:
         """Interrupt what runs in the worker."""
         current = self._current if self._phase is Phase.RUNNING else None
         self._host.reply(identifier, ok=current is not None and interrupt(current))
+
+    def change_profile(self, identifier: object, name: str) -> None:
+        """Change the running sandbox to another profile; answered with whether that can be done in place."""
+        told: dict[str, Any] = {"live": False, "obstacles": []}
+        if self._current is not None and self._request is not None and self._phase is Phase.RUNNING:
+            self._request, told = change_profile(self._current, self._request, name)
+        self._host.reply(identifier, ok=True, fields=told)
 
     def make_spare(self) -> None:
         """Make a spare, if there is memory for it; in the place of a sandbox that has just ended, there is."""
@@ -340,14 +349,6 @@ class Session:
             return
         self._announce(current.channels)
         self._fork(current)
-
-    def _rule_kill(self, current: Current) -> None:
-        """Carry out a KILL rule: the call is still held, so it never takes effect."""
-        violation = current.handler.killed_by
-        current.sandbox.end()
-        detail = violation.syscall if violation is not None else ""
-        identifier = violation.id if violation is not None else None
-        self._replace_sandbox(current, {"kind": "rule_kill", "violation_id": identifier, "detail": detail})
 
     def _sandbox_died(self, current: Current) -> None:
         """Pid 1 is gone and everything with it, without our doing."""

@@ -93,7 +93,7 @@ class Spare:
 
         warm, self._current, self._request = self._warm, None, None
         current.handler = NotificationHandler(
-            current.sandbox.listener, current.policy, ledger, current.sandbox.pid
+            current.sandbox.listener, current.switching.policy, ledger, current.sandbox.pid
         )
         return current, warm
 

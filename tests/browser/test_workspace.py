@@ -62,7 +62,7 @@ def test_run_all_with_a_switch_in_the_middle_is_like_running_one_by_one(lab: Lab
         lab.run_cell(index)
     one_by_one = [lab.text(index) for index in range(len(SWITCH))]
     assert "before: True" in one_by_one[0]
-    assert "after: False" in one_by_one[1]
+    assert "after: True" in one_by_one[1]
     assert "a socket was made" in one_by_one[2]
 
     lab.server.write_notebook("run_all.ipynb", SWITCH, "sentinel")

@@ -66,7 +66,7 @@ def test_run_all_with_a_switch_in_the_middle(book: Notebook) -> None:
     ]
     first, switch, after, status = book.collect(*ids)
     assert [result.reply["execution_count"] for result in (first, switch, after, status)] == [1, 2, 3, 4]
-    assert switch.text == "False\n"
+    assert switch.text == "True\n"
     assert switch.kinds[0] == "display_data"
     assert "variables" in switch.bundles("text/plain")[0]
     assert after.text == "open\n"

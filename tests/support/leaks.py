@@ -131,6 +131,6 @@ def _folders() -> frozenset[str]:
             path = os.path.join(place, name)
             if name.startswith("sentinel-kernel") and os.path.isdir(path):
                 found.update(os.path.join(path, entry) for entry in os.listdir(path) if entry != "ids")
-            elif "sentinel" in name and not name.startswith("sentinel-tests-"):
+            elif "sentinel" in name and not name.startswith(("sentinel-tests-", "sentinel-bench-")):
                 found.add(path)
     return frozenset(found)

@@ -1,0 +1,85 @@
+"""What a person is told of a change of profile: the difference, or why it took a fresh sandbox."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel import rendering
+from sentinel_kernel.kernel.magics import size_text
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.wire import Json
+
+_SIZES = (
+    ("memory_bytes", "memory", "内存"),
+    ("cpu_count", "CPUs", "处理器"),
+    ("pids", "processes", "进程数"),
+    ("disk_bytes", "changed files", "文件改动"),
+    ("tmp_bytes", "/tmp", "/tmp"),
+    ("shm_bytes", "/dev/shm", "/dev/shm"),
+    ("open_files", "open files", "打开文件数"),
+    ("file_size_bytes", "size of a file", "单个文件大小"),
+)
+_MOST_CALLS = 6
+
+
+def changed(profile: str, told: Json, *, chinese: bool) -> Json:
+    """Return the bundle of a change in place; ``told`` is the supervisor's answer."""
+    before, after = told.get("before") or {}, told.get("after") or {}
+    rows = [
+        ("变量" if chinese else "variables", "保留" if chinese else "kept, and everything that runs"),
+    ]
+    for field, english, zh in _SIZES:
+        old, new = before.get(field), after.get(field)
+        if old != new:
+            shown = f"{_shown(field, old, chinese=chinese)} → {_shown(field, new, chinese=chinese)}"
+            rows.append((zh if chinese else english, shown))
+    for words, calls in (
+        ("现在允许" if chinese else "now allowed", told.get("opened")),
+        ("现在拒绝" if chinese else "now refused", told.get("closed")),
+    ):
+        if calls:
+            rows.append((words, _names(calls, chinese=chinese)))
+    notes = []
+    if told.get("full"):
+        label = {field: zh if chinese else english for field, english, zh in _SIZES}
+        names = ", ".join(label.get(str(field), str(field)) for field in told["full"])
+        notes.append(
+            f"{names}：现有内容多于新配置允许的大小，因此大小不变。"
+            if chinese
+            else f"{names}: holds more than the new profile allows, and keeps its size."
+        )
+    title = f"Sentinel：配置 {profile}" if chinese else f"Sentinel: profile {profile}"
+    return rendering.table_bundle(title, rows, notes)
+
+
+def why_fresh(told: Json, *, chinese: bool) -> str:
+    """Return why a change could not be made in place; empty where there is nothing to say."""
+    obstacles = [str(item) for item in told.get("obstacles") or ()]
+    parts = []
+    if "filesystem" in obstacles:
+        parts.append("它挂载的文件夹不同" if chinese else "it shows other folders")
+    calls = [item for item in obstacles if item != "filesystem"]
+    if calls:
+        names = _names(calls, chinese=chinese)
+        parts.append(
+            f"沙箱的过滤器已固定这些调用：{names}"
+            if chinese
+            else f"the filter of the running sandbox is fixed for the calls {names}"
+        )
+    return ("；" if chinese else "; ").join(parts)
+
+
+def _shown(field: str, value: object, *, chinese: bool) -> str:
+    if value is None:
+        if field == "cpu_count":
+            return "全部" if chinese else "all"
+        return "无限制" if chinese else "no limit"
+    return size_text(value) if field.endswith("_bytes") else str(value)
+
+
+def _names(calls: list[str], *, chinese: bool) -> str:
+    shown = ", ".join(map(str, calls[:_MOST_CALLS]))
+    if len(calls) > _MOST_CALLS:
+        shown += f" 等 {len(calls)} 个" if chinese else f" and {len(calls) - _MOST_CALLS} more"
+    return shown

@@ -1,0 +1,132 @@
+"""Changing the profile of a sandbox while its worker runs: what stands in the way, and what changes in place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.policy.plan import process_limits
+from sentinel_kernel.policy.profile import load_profile
+from sentinel_kernel.record import MutableRecord, as_dict, fresh, replace
+from sentinel_kernel.supervisor.preparation import chosen_processors, resolve_sizes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.profile import Profile
+    from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.preparation import StartRequest
+
+_LIMITS = (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_DATA)
+
+
+class Switching(MutableRecord):
+    """What one sandbox's filter was made for; what is found out about a profile is kept."""
+
+    policy: CompiledPolicy
+    """That of the profile of its start."""
+    reachable: tuple[Profile, ...]
+    filtered: CompiledPolicy | None = None
+    known: dict[Profile, tuple[CompiledPolicy, tuple[str, ...]]] = fresh(default_factory=dict)
+    """Profile -> its policy, and the calls that the filter decides otherwise."""
+
+    gained: dict[tuple[Profile, Profile], list[str]] = fresh(default_factory=dict)
+    """(profile, other) -> the calls of which the first lets more take effect."""
+
+    def more(self, profile: Profile, than: Profile) -> list[str]:
+        """Return the calls of which ``profile`` lets more take effect ``than`` the other."""
+        from sentinel_kernel.policy.compare import gives_more  # noqa: PLC0415 - only who switches pays
+
+        if (profile, than) not in self.gained:
+            self.gained[profile, than] = gives_more(self.look_up(profile)[0], self.look_up(than)[0])
+        return self.gained[profile, than]
+
+    def look_up(self, profile: Profile) -> tuple[CompiledPolicy, tuple[str, ...]]:
+        """Return the policy of ``profile`` and the calls that the loaded filter can't decide as it does."""
+        if profile not in self.known:
+            # Not at the start: only who switches pays.
+            from sentinel_kernel.policy.compiled import compile_policy  # noqa: PLC0415
+            from sentinel_kernel.policy.reach import unserved  # noqa: PLC0415
+            from sentinel_kernel.supervisor.filter import filtered_policy  # noqa: PLC0415
+
+            if self.filtered is None:
+                self.filtered = filtered_policy(self.policy, self.reachable)
+            policy = compile_policy(profile, self.policy.architecture.machine)
+            self.known[profile] = policy, tuple(unserved(self.filtered, policy))
+        return self.known[profile]
+
+
+def change_profile(current: Current, request: StartRequest, name: str) -> tuple[StartRequest, dict[str, Any]]:
+    """Change ``current`` to profile ``name``, if that can be done in place.
+
+    Returns the request that a replacement of the sandbox is made by from now on, and what the host is told: whether
+    it is done (``live``); if so the sizes ``before`` and ``after`` and those that are ``full``, which keep theirs;
+    if not the ``obstacles``: "filesystem", or names of calls.
+    """
+    try:
+        profile = load_profile(name, request.profile_directories)
+        policy, calls = current.switching.look_up(profile)
+    except (SentinelError, OSError) as error:
+        return request, {"live": False, "obstacles": [], "message": str(error)}
+    obstacles = list(calls)
+    old = current.preparation.profile
+    if profile.filesystem != old.filesystem:
+        obstacles.insert(0, "filesystem")
+    if obstacles:
+        return request, {"live": False, "obstacles": obstacles}
+    before = current.preparation.plan.sizes
+    processors = sorted(os.sched_getaffinity(0))
+    after = resolve_sizes(profile, len(processors))
+    cpus = tuple(chosen_processors(after.cpu_count, processors))
+    full = current.sandbox.resize(after)
+    after = replace(after, **{field: getattr(before, field) for field in full})
+    for pid in _processes(current.sandbox.pid):
+        _limit(pid, dict(process_limits(after)))
+        if pid != current.sandbox.pid:
+            _place(pid, set(cpus or processors))
+    plan = replace(current.preparation.plan, sizes=after, cpus=cpus)
+    current.preparation = replace(current.preparation, profile=profile, plan=plan)
+    told = {
+        "live": True,
+        "before": as_dict(before),
+        "after": as_dict(after),
+        "full": full,
+        "opened": current.switching.more(profile, old),
+        "closed": current.switching.more(old, profile),
+    }
+    current.handler.policy = policy
+    return replace(request, profile=name), told
+
+
+def _processes(first: int) -> Iterator[int]:
+    """Yield ``first`` and every process below it (proc_pid_children(5)); one born meanwhile takes after its parent."""
+    waiting = [first]
+    while waiting:
+        pid = waiting.pop()
+        yield pid
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                    waiting += map(int, file.read().split())
+
+
+def _limit(pid: int, limits: dict[int, int]) -> None:
+    """Set the soft limits (prlimit(2)) as far as the hard ones, made for the ceiling, allow."""
+    for what in _LIMITS:
+        with contextlib.suppress(ProcessLookupError):
+            hard = resource.prlimit(pid, what)[1]
+            soft = limits.get(what, hard)
+            if hard != resource.RLIM_INFINITY:
+                soft = min(soft, hard) if soft != resource.RLIM_INFINITY else hard
+            resource.prlimit(pid, what, (soft, hard))
+
+
+def _place(pid: int, processors: set[int]) -> None:
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            os.sched_setaffinity(int(thread), processors)

@@ -1,0 +1,164 @@
+"""A change of profile in a running notebook: what stays, what changes at once, and when it takes a fresh sandbox."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from live_kernel import Notebook, notebook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ordinary_user import Identity
+
+DRIVER = Path(__file__).parent / "drivers" / "run_cells.py"
+OWN = pytest.mark.sandbox
+"""For tests with a notebook of their own; the shared one outlives its tests."""
+
+SIZES = (
+    "import os, resource\n"
+    "print([resource.getrlimit(what)[0] for what in (resource.RLIMIT_DATA, resource.RLIMIT_NOFILE,"
+    " resource.RLIMIT_NPROC)], len(os.sched_getaffinity(0)),"
+    " [os.statvfs(place).f_blocks for place in ('/tmp', '/dev/shm', '.', os.path.expanduser('~'))])"
+)
+TRY = (
+    "import socket\ntry:\n    socket.socket().close(); print('open')\n"
+    "except OSError as error:\n    print(error.errno)"
+)
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+    """Return one notebook for the whole module, started under strict."""
+    # A spare would come and go during tests that look for what is left of kernels of their own.
+    with notebook(tmp_path_factory.mktemp("change"), SENTINEL_SPARE="off") as running:
+        yield running
+
+
+def test_everything_that_lives_goes_on_and_the_rules_change_at_once(book: Notebook) -> None:
+    start = (
+        "import threading, time\nvalue = {'a': 1}\nkept = open('/tmp/kept.txt', 'w+')\nkept.write('be')\n"
+        "beats = 0\ndef beat():\n    global beats\n    while True:\n        beats += 1\n        time.sleep(0.001)\n"
+        "thread = threading.Thread(target=beat, daemon=True)\nthread.start()"
+    )
+    assert book.run(start).reply["status"] == "ok"
+    alive = (
+        "seen = beats\nwhile beats == seen:\n    time.sleep(0.001)\n"
+        "kept.write('.'); kept.seek(0)\nprint(value, thread.is_alive(), kept.read())\n"
+    )
+    assert book.run(TRY).text == "1\n"
+    strict = book.run(SIZES).text
+    wider = book.run(f"%sentinel_profile datascience\n{alive}{TRY}")
+    assert wider.text == "{'a': 1} True be.\nopen\n"
+    page = wider.bundles("text/plain")[0]
+    assert re.search(r"variables +kept", page)
+    assert re.search(r"memory +1 GiB → ", page)
+    assert re.search(r"now allowed +.*socket", page)
+    roomy = book.run(SIZES).text
+    assert all(more > less for more, less in zip(_numbers(roomy), _numbers(strict), strict=True)), roomy
+    back = book.run(f"%sentinel_profile strict\n{alive}{TRY}")
+    assert back.text == "{'a': 1} True be..\n1\n"
+    assert re.search(r"now refused +.*socket", back.bundles("text/plain")[0])
+    assert book.run(SIZES).text == strict
+
+
+def _numbers(text: str) -> list[int]:
+    return list(map(int, re.findall(r"\d+", text)))
+
+
+def test_children_change_with_the_worker(book: Notebook) -> None:
+    child = (
+        "import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-u', '-c', "
+        "'import os, resource, sys\\nfor _ in sys.stdin:\\n    print(len(os.sched_getaffinity(0)), "
+        "resource.getrlimit(resource.RLIMIT_NOFILE)[0])'], stdin=-1, stdout=-1, text=True)\n"
+    )
+    ask = "child.stdin.write('x\\n'); child.stdin.flush(); print(child.stdout.readline().strip())"
+    assert book.run(child + ask).text == "1 4096\n"
+    assert _numbers(book.run(f"%sentinel_profile datascience\n{ask}").text)[1] > 4096
+    assert book.run(f"%sentinel_profile strict\n{ask}\nchild.kill(); _ = child.wait()").text == "1 4096\n"
+
+
+def test_answers_are_right_with_calls_in_flight_through_many_changes(book: Notebook) -> None:
+    start = (
+        "import collections, errno, socket, threading\nanswers, running = collections.Counter(), True\n"
+        "def ask():\n    while running:\n        try:\n            socket.socket().close(); answers['open'] += 1\n"
+        "        except OSError as error:\n            answers[error.errno] += 1\n"
+        "askers = [threading.Thread(target=ask) for _ in range(2)]\nfor asker in askers:\n    asker.start()"
+    )
+    assert book.run(start).reply["status"] == "ok"
+    for turn in range(60):
+        profile, wanted = (("datascience", "open\n"), ("strict", "1\n"))[turn % 2]
+        assert book.run(f"%sentinel_profile {profile}\n{TRY}").text == wanted, turn
+    ended = book.run(
+        "running = False\nfor asker in askers:\n    asker.join()\nprint(sorted(map(str, answers)))"
+    )
+    assert ended.text == "['1', 'open']\n"
+
+
+def test_size_that_is_used_already_is_kept_and_said(book: Notebook) -> None:
+    fill = "%sentinel_profile datascience\nopen('/dev/shm/full', 'wb').write(bytes(200 << 20)) and None"
+    assert book.run(fill).reply["status"] == "ok"
+    back = book.run("%sentinel_profile strict\nimport os; os.remove('/dev/shm/full')")
+    assert "/dev/shm: holds more than the new profile allows" in back.bundles("text/plain")[0]
+    assert book.run("%sentinel_profile strict").reply["status"] == "ok"
+
+
+@OWN
+def test_worker_that_died_goes_on_under_the_profile_in_force(tmp_path: Path) -> None:
+    with notebook(tmp_path) as book:
+        book.run("%sentinel_profile datascience")
+        assert book.run("import os; os._exit(3)").reply["ename"] == "SandboxDied"
+        assert book.run(TRY).text == "open\n"
+        assert book.run("%sentinel_reset\n" + TRY).text == "open\n"
+        assert book.run("%sentinel_profile strict\n" + TRY).text == "1\n"
+
+
+@OWN
+def test_ordinary_users_kernel_changes_in_place_too(identity: Identity) -> None:
+    prefix = identity.home / "prefix"
+    identity.run(identity.python, "-m", "sentinel_kernel.cli", "install", "--prefix", str(prefix))
+    cells = (
+        f"value = 1\n{TRY}\n{SIZES}",
+        f"%sentinel_profile datascience\nprint(value)\n{TRY}\n{SIZES}",
+        f"%sentinel_profile strict\nprint(value)\n{TRY}\n{SIZES}",
+    )
+    environment = identity.environment() | {"JUPYTER_PATH": str(prefix / "share" / "jupyter"), "LANG": "C"}
+    done = identity.run(
+        identity.python, str(DRIVER), "sentinel", env=environment, input=json.dumps(cells), timeout=200
+    )
+    strict, wider, back = (cell["text"].splitlines() for cell in json.loads(done.stdout))
+    assert [strict[0], wider[:2], back[:2]] == ["1", ["1", "open"], ["1", "1"]]
+    assert all(more > less for more, less in zip(_numbers(wider[2]), _numbers(strict[1]), strict=True))
+    assert back[2] == strict[1]
+
+
+@OWN
+def test_folders_can_not_change_in_place_so_a_fresh_sandbox_says_why(tmp_path: Path) -> None:
+    profiles = tmp_path / "config" / "sentinel-kernel" / "profiles"
+    profiles.mkdir(parents=True)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.txt").write_text("a")
+    mounts = {"filesystem": {"mounts": [{"path": str(data), "mode": "ro"}]}}
+    (profiles / "folder.json").write_text(json.dumps({"extends": "strict", **mounts}))
+    with notebook(tmp_path, XDG_CONFIG_HOME=str(tmp_path / "config"), SENTINEL_CEILING="folder") as book:
+        book.run("value = 1")
+        result = book.run(
+            f"%sentinel_profile folder\nprint('value' in dir(), open({str(data / 'a.txt')!r}).read())"
+        )
+        assert result.text == "False a\n"
+        page = result.bundles("text/plain")[0]
+        assert re.search(r"variables +A fresh sandbox was started", page)
+        assert "it shows other folders" in page
+
+
+@OWN
+def test_kernel_whose_ceiling_is_its_profile_holds_no_call_for_another(tmp_path: Path) -> None:
+    with notebook(tmp_path, SENTINEL_CEILING="strict") as book:
+        refused = book.run("%sentinel_profile datascience\n1")
+        assert refused.reply["ename"] == "UsageError"
+        assert book.run(TRY).text == "1\n"
