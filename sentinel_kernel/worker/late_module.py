@@ -66,7 +66,7 @@ def install(
     """
     if name in sys.modules:
         return False
-    spec = importlib.util.find_spec(name)
+    spec = _find(name)
     if spec is None or spec.loader is None:
         return False
     module = importlib.util.module_from_spec(spec)
@@ -78,9 +78,29 @@ def install(
     _waiting.add(name)
     sys.modules[name] = module
     parent, _, child = name.rpartition(".")
-    if parent:
+    if parent in sys.modules:
         setattr(sys.modules[parent], child, module)
     return True
+
+
+def _find(name: str) -> ModuleSpec | None:
+    """Return where ``name`` is, without importing the package that it is in."""
+    parent = name.rpartition(".")[0]
+    if not parent:
+        return importlib.util.find_spec(name)
+    package = sys.modules.get(parent)
+    path = getattr(package, "__path__", None)
+    if path is None:
+        spec = _find(parent)
+        path = spec.submodule_search_locations if spec is not None else None
+    return PathFinder.find_spec(name, list(path)) if path is not None else None
+
+
+def forget(name: str, *known: str) -> None:
+    """Take names out of a stand-in again that only an importer of ours was to get."""
+    if name in _waiting:
+        for one in known:
+            vars(sys.modules[name]).pop(one, None)
 
 
 def execute(module: ModuleType) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 
-from sentinel_kernel.worker import late_debugger, late_module
+from sentinel_kernel.worker import late_dates, late_module
 
 # Imported by ipykernel on the way, so that there, say, `import importlib` is enough for `importlib.metadata`.
 _BY_THE_WAY = {
@@ -15,6 +16,8 @@ _BY_THE_WAY = {
     "xml": ("parsers.expat",),
     "xmlrpc": ("client", "server"),
 }
+# Imported by asyncio, urllib and others at their start, and used by what most notebooks never do.
+_SELDOM = ("asyncio.sslproto", "ipaddress", "ssl")
 # What ipykernel imports between its start and its first reply; most of it inside of functions.
 _NEEDED = (
     "IPython.core.completerlib",
@@ -38,9 +41,19 @@ _NEEDED = (
 def import_all() -> None:
     """Import what every worker needs. Raises ImportError where ipykernel is not installed."""
     late_module.install("jupyter_client", sources={"write_connection_file": "jupyter_client.connect"})
+    for name in _SELDOM:
+        late_module.install(name)
+    late_dates.install()
     for name, companions in _BY_THE_WAY.items():
         late_module.install(name, companions=companions)
+    from sentinel_kernel.worker import late_debugger  # noqa: PLC0415 - imports asyncio, which the stand-ins go before
+
     importlib.import_module("ipykernel")
+    late_dates.finish()
+    for name in _SELDOM:
+        parent, _, child = name.rpartition(".")
+        if parent:
+            setattr(sys.modules[parent], child, sys.modules[name])
     late_debugger.install()
     for name in _NEEDED:
         # Gone in a newer version, or without sqlite: a worker finds that out by itself.

@@ -25,6 +25,8 @@ _BLOCKS = 60
 _INTERRUPTS = 15
 _RESTARTS = 9
 _FRESH = 4
+_REST_SECONDS = 2.5
+"""How long no cell runs until the spare is warm for certain: a person's pause, not a program's."""
 _SPARE_SECONDS = 20
 NO_XEUS = "xeus-python is not installed (pip install '.[bench]')"
 
@@ -124,8 +126,11 @@ def bench_interrupt(folder: Path) -> list[Result]:
         close_all(kernels.values())
 
 
-def _restart_seconds(name: str, folder: Path, rounds: int) -> Callable[[], float]:
-    """Return what restarts its own kernel as a server does and gives the seconds until kernel_info is answered."""
+def _restart_seconds(name: str, folder: Path, rounds: int, *, rest: bool = False) -> Callable[[], float]:
+    """Return what restarts its own kernel as a server does and gives the seconds until kernel_info is answered.
+
+    With ``rest`` a cell runs before each restart, and then none for long enough that a spare is there.
+    """
 
     async def run() -> list[float]:
         manager = AsyncKernelManager(kernel_name=name)
@@ -135,6 +140,9 @@ def _restart_seconds(name: str, folder: Path, rounds: int) -> Callable[[], float
             _answers(manager)
             taken = []
             for _ in range(rounds):
+                if rest:
+                    _run_a_cell(manager)
+                    await asyncio.sleep(_REST_SECONDS)
                 started = time.perf_counter()
                 await manager.restart_kernel()
                 _answers(manager)
@@ -145,6 +153,17 @@ def _restart_seconds(name: str, folder: Path, rounds: int) -> Callable[[], float
             manager.context.destroy(linger=0)
 
     return lambda: statistics.median(asyncio.run(run()))
+
+
+def _run_a_cell(manager: AsyncKernelManager) -> None:
+    socket = manager.connect_shell()
+    try:
+        content = {"code": "pass", "silent": False}
+        manager.session.send(socket, "execute_request", content)
+        if not zmq.Socket.shadow(socket.underlying).poll(REPLY_SECONDS * 1000):
+            raise AssertionError(f"{manager.kernel_name} does not run a cell")
+    finally:
+        socket.close(linger=0)
 
 
 def _answers(manager: AsyncKernelManager) -> None:
@@ -175,14 +194,22 @@ def _recovery_seconds(kernel: LiveKernel) -> float:
 
 def bench_recovery(folder: Path) -> list[Result]:
     """A restart by the server; a fresh sandbox by magic and a worker that died, against a plain restart."""
-    runs = {name: _restart_seconds(name, folder, 2) for name in contenders()}
+    runs = {name: _restart_seconds(name, folder, 2, rest=name == OURS) for name in contenders()}
     restart = in_turn(runs, _RESTARTS)
-    rows = [compared("restart", "ms", restart, 0.6)]
+    bare = {name: _restart_seconds(name, folder, 2) for name in (OURS, PLAIN)}
+    rows = [
+        compared("restart", "ms", restart, 0.6),
+        compared("restart_without_spare", "ms", in_turn(bare, _RESTARTS), None),
+    ]
     found: dict[str, list[float]] = {"reset": [], "recovery": []}
+    without = []
     for _ in range(_FRESH):
         with LiveKernel(OURS, folder) as kernel:
             kernel.round_trip("import os, signal")
-            found["reset"].extend(_reset_seconds(kernel) for _ in range(3))
+            without.append(_reset_seconds(kernel))
+            for _ in range(2):
+                time.sleep(_REST_SECONDS)
+                found["reset"].append(_reset_seconds(kernel))
             # Two deaths each: a kernel whose worker dies again and again gives up, as it must.
             found["recovery"].extend(_recovery_seconds(kernel) for _ in range(2))
     for identifier, values in found.items():
@@ -192,6 +219,7 @@ def bench_recovery(folder: Path) -> list[Result]:
                 ratio_at_most=0.25, note="xeus-python has no such thing",
             )
         )  # fmt: skip
+    rows.append(judged("reset_without_spare", statistics.median(without) * 1000, "ms", None))
     return rows
 
 
