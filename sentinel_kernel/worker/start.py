@@ -32,6 +32,7 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
     *listening, stack_pipe = listening
     try:
         os.chdir(request["cwd"])
+        os.environ.pop("GLIBC_TUNABLES", None)  # was for the interpreter that this process is a copy of
         _look_freshly_started(request["argv"])
         app = IPKernelApp.instance()
         app.listening = listening

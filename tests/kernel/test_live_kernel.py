@@ -203,3 +203,11 @@ def test_status_gives_limits_in_bytes_as_they_are_on_this_machine(tmp_path: Path
         shown = re.search(r"memory ([\d.]+) GiB", page)
         assert shown is not None
         assert float(shown[1]) == pytest.approx(float(soft.bundles("text/plain")[0]), rel=0.1)
+
+
+def test_what_was_set_for_the_interpreters_own_memory_is_not_seen_by_cells_and_their_children(
+    book: Notebook,
+) -> None:
+    look = "import os, subprocess, sys\nprint('GLIBC_TUNABLES' in os.environ)\n"
+    child = "print(subprocess.run(['env'], capture_output=True, text=True).stdout.count('GLIBC_TUNABLES'))"
+    assert book.run(look + child).text == "False\n0\n"

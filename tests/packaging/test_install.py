@@ -36,7 +36,7 @@ def test_install_writes_this_interpreter_and_the_logos(tmp_path: Path) -> None:
 def test_a_profile_gets_a_card_of_its_own(tmp_path: Path) -> None:
     assert cli.main(["install", "--prefix", str(tmp_path), "--profile", "datascience"]) == 0
     specification = json.loads((installed(tmp_path, "sentinel-datascience") / "kernel.json").read_text())
-    assert specification["env"] == {"SENTINEL_PROFILE": "datascience"}
+    assert specification["env"]["SENTINEL_PROFILE"] == "datascience"
     assert specification["display_name"] == "Python 3 (Sentinel, datascience)"
 
 
