@@ -18,6 +18,7 @@ DEFAULT_CEILING = "datascience"
 _WORKER_VARIABLES = frozenset(
     {
         "COLUMNS",  # with LINES, how wide and long tracebacks and tables are
+        "IPYKERNEL_CELL_NAME",  # what cells are called in tracebacks
         "JPY_SESSION_NAME",  # ipykernel's __session__
         "LANG",
         "LANGUAGE",
@@ -134,9 +135,10 @@ def language(environment: Mapping[str, str]) -> str:
 
 
 def worker_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that cells may see."""
+    """Return the variables that cells may see: those of the list, and what SENTINEL_PASS_ENVIRONMENT names."""
+    passed = set(environment.get("SENTINEL_PASS_ENVIRONMENT", "").replace(",", " ").split())
     return {
         name: value
         for name, value in environment.items()
-        if name in _WORKER_VARIABLES or name.startswith("LC_")
+        if name in _WORKER_VARIABLES or name in passed or name.startswith("LC_")
     }

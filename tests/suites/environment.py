@@ -26,6 +26,9 @@ KERNELS = ("ipykernel", "sentinel")
 PROFILE = "suites"
 """``datascience``, and a folder for temporary files that the tests and their kernels both write to."""
 
+PASSED = ("NBEXECUTE_TEST_PARALLEL_TMPDIR",)
+"""Variables by which the suites tell their notebooks a place."""
+
 
 class Environment:
     """A virtual environment with this package and all that the suites need, from the registry that pip knows.
@@ -128,7 +131,7 @@ class Environment:
         if kernel == "sentinel":
             spec = json.loads((ROOT / "kernelspec" / "kernel.json").read_text())
             spec["argv"][0] = str(self.python)
-            spec["env"] = {"SENTINEL_PROFILE": profile}
+            spec["env"] |= {"SENTINEL_PROFILE": profile, "SENTINEL_PASS_ENVIRONMENT": " ".join(PASSED)}
         else:
             spec = {
                 "argv": [str(self.python), "-m", "ipykernel_launcher", "-f", "{connection_file}"],

@@ -43,7 +43,6 @@ SUITES = {
                 # It sends SIGTERM to its own pid, and expects nbclient to find no kernel any more.
                 "test_kernel_death_during_execution": _STAYS,
                 "test_error_notebook_hook": _STAYS,
-                "test_async_parallel_notebooks": "tells its kernels a path by an environment variable of its own",
             },
         ),
         Suite(

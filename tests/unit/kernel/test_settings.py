@@ -115,3 +115,10 @@ def test_a_connection_file_of_no_use_is_named(tmp_path: Path, text: str) -> None
 )
 def test_spare_is_kept_where_no_hub_shares_the_memory(environment: dict[str, str], *, kept: bool) -> None:
     assert wants_spare(environment) is kept
+
+
+def test_person_names_further_variables_that_cells_may_see() -> None:
+    environment = {"MY_DATA": "/data", "MY_TOKEN": "x", "IPYKERNEL_CELL_NAME": "<cell>"}
+    assert worker_environment(environment) == {"IPYKERNEL_CELL_NAME": "<cell>"}
+    named = environment | {"SENTINEL_PASS_ENVIRONMENT": "MY_DATA, ABSENT"}
+    assert worker_environment(named) == {"IPYKERNEL_CELL_NAME": "<cell>", "MY_DATA": "/data"}
