@@ -6,20 +6,11 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.magics import size_text
+from sentinel_kernel.kernel.status_page import LIMITS
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json
 
-_SIZES = (
-    ("memory_bytes", "memory", "内存"),
-    ("cpu_count", "CPUs", "处理器"),
-    ("pids", "processes", "进程数"),
-    ("disk_bytes", "changed files", "文件改动"),
-    ("tmp_bytes", "/tmp", "/tmp"),
-    ("shm_bytes", "/dev/shm", "/dev/shm"),
-    ("open_files", "open files", "打开文件数"),
-    ("file_size_bytes", "size of a file", "单个文件大小"),
-)
 _MOST_CALLS = 6
 
 
@@ -29,7 +20,7 @@ def changed(profile: str, told: Json, *, chinese: bool) -> Json:
     rows = [
         ("变量" if chinese else "variables", "保留" if chinese else "kept, and everything that runs"),
     ]
-    for field, english, zh in _SIZES:
+    for field, english, zh in LIMITS:
         old, new = before.get(field), after.get(field)
         if old != new:
             shown = f"{_shown(field, old, chinese=chinese)} → {_shown(field, new, chinese=chinese)}"
@@ -42,7 +33,7 @@ def changed(profile: str, told: Json, *, chinese: bool) -> Json:
             rows.append((words, _names(calls, chinese=chinese)))
     notes = []
     if told.get("full"):
-        label = {field: zh if chinese else english for field, english, zh in _SIZES}
+        label = {field: zh if chinese else english for field, english, zh in LIMITS}
         names = ", ".join(label.get(str(field), str(field)) for field in told["full"])
         notes.append(
             f"{names}：现有内容多于新配置允许的大小，因此大小不变。"

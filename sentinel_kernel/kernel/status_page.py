@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.lifecycle import Lifecycle
     from sentinel_kernel.kernel.settings import Settings
 
-_LIMITS = (
+LIMITS = (
     ("memory_bytes", "memory", "内存"),
     ("cpu_count", "CPUs", "处理器"),
     ("pids", "processes", "进程数"),
@@ -21,9 +21,11 @@ _LIMITS = (
     ("tmp_bytes", "/tmp", "/tmp"),
     ("shm_bytes", "/dev/shm", "/dev/shm"),
     ("open_files", "open files", "打开文件数"),
+    ("file_size_bytes", "size of a file", "单个文件大小"),
     ("wall_seconds", "seconds per cell", "每单元格秒数"),
     ("cpu_seconds", "CPU seconds per cell", "每单元格 CPU 秒数"),
 )
+"""Field, and what it is called in English and Chinese."""
 
 _STATES = {
     "starting": ("a sandbox is being started", "沙箱正在启动"),
@@ -82,7 +84,7 @@ class StatusPage:
         # Of a sandbox that is there: what the profile's shares of the machine came to.
         sizes = self._lifecycle.ready.get("sizes") or {}
         limits = []
-        for field, english, zh in _LIMITS:
+        for field, english, zh in LIMITS:
             value = sizes.get(field, getattr(resources, field, None))
             if value is not None:
                 shown = size_text(value) if field.endswith("_bytes") else str(value)
