@@ -1,4 +1,4 @@
-"""Kernels that the tests of the protocol share: each test is asked of plain ipykernel, the control, and of Sentinel."""
+"""Kernels of the tests: a host alone, and those that are asked the same as plain ipykernel, the control."""
 
 from __future__ import annotations
 
@@ -6,12 +6,30 @@ from typing import TYPE_CHECKING
 
 import pytest
 from conversation import Conversation
+from hosted_kernel import FakeWorker, HostedKernel
 from live_kernel import notebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from live_kernel import Notebook
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Iterator[HostedKernel]:
+    """Return a host whose supervisor and worker the test plays."""
+    kernel = HostedKernel(tmp_path)
+    yield kernel
+    kernel.close()
+
+
+@pytest.fixture
+def worker(kernel: HostedKernel) -> FakeWorker:
+    """Return the worker of that host, with a client that listens."""
+    worker = kernel.start_worker()
+    kernel.subscribe()
+    return worker
 
 
 @pytest.fixture(scope="module", params=["python3", "sentinel"])

@@ -20,7 +20,6 @@ from waiting import wait_until
 from sentinel_kernel.kernel.wire import DELIMITER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 MIB = 1024 * 1024
@@ -32,13 +31,6 @@ UNAVAILABLE = {
     "remedy_en": "Allow them.",
     "remedy_zh": "请允许。",
 }
-
-
-@pytest.fixture
-def kernel(tmp_path: Path) -> Iterator[HostedKernel]:
-    kernel = HostedKernel(tmp_path)
-    yield kernel
-    kernel.close()
 
 
 @pytest.fixture

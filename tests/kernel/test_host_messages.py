@@ -10,9 +10,6 @@ from hosted_kernel import HostedKernel, kinds
 from sentinel_kernel.kernel.output_rule import NOTICE_TYPE, VIOLATION_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from hosted_kernel import FakeWorker
 
 VIOLATION: dict[str, Any] = {
@@ -44,20 +41,6 @@ VIOLATION: dict[str, Any] = {
     "hint": None,
     "remedies": [],
 }
-
-
-@pytest.fixture
-def kernel(tmp_path: Path) -> Iterator[HostedKernel]:
-    kernel = HostedKernel(tmp_path)
-    yield kernel
-    kernel.close()
-
-
-@pytest.fixture
-def worker(kernel: HostedKernel) -> FakeWorker:
-    worker = kernel.start_worker()
-    kernel.subscribe()
-    return worker
 
 
 def test_requests_wait_for_the_worker_and_reach_it_as_they_were_sent(kernel: HostedKernel) -> None:

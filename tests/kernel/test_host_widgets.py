@@ -21,26 +21,11 @@ from sentinel_kernel.kernel.widgets import VIEW_TYPE
 from sentinel_kernel.kernel.wire import DELIMITER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from hosted_kernel import FakeWorker
 
 VIOLATION: dict[str, Any] = {"id": "v1", "version": 1, "syscall": "socket", "profile": "strict", "count": 1}
-
-
-@pytest.fixture
-def kernel(tmp_path: Path) -> Iterator[HostedKernel]:
-    kernel = HostedKernel(tmp_path)
-    yield kernel
-    kernel.close()
-
-
-@pytest.fixture
-def worker(kernel: HostedKernel) -> FakeWorker:
-    worker = kernel.start_worker()
-    kernel.subscribe()
-    return worker
 
 
 def run(kernel: HostedKernel, worker: FakeWorker, code: str) -> list[tuple[str, dict[str, Any]]]:

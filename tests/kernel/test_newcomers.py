@@ -23,13 +23,6 @@ def kernel(tmp_path: Path) -> Iterator[HostedKernel]:
     kernel.close()
 
 
-@pytest.fixture
-def worker(kernel: HostedKernel) -> FakeWorker:
-    worker = kernel.start_worker()
-    kernel.subscribe()
-    return worker
-
-
 @pytest.mark.parametrize(
     ("code", "matches"),
     [
