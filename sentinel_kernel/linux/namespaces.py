@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
+import select
 import signal
 
 from sentinel_kernel.abi.mount import MNT_DETACH
 from sentinel_kernel.abi.sched import CloneFlags
 from sentinel_kernel.linux.libc import LIBC, NUMBERS, checked, system_call
+
+_TRIES = 3
 
 
 def clone(flags: CloneFlags) -> tuple[int, int]:
@@ -58,11 +62,31 @@ def write_identity_maps(pid: int, uid_map: str, gid_map: str) -> None:
         os.close(directory)
 
 
+def is_dead(pidfd: int) -> bool:
+    """Tell whether the process has ended, reaped or not (pidfd_open(2): it is readable then)."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def mapped_user_namespace(uid_map: str, gid_map: str) -> int:
     """Return a descriptor of a new user namespace that has these maps and no process.
 
     Used as the map of idmapped mounts (mount_setattr(2)). Needs privilege over the mapped ids.
+
+    Raises:
+        OSError: it was refused.
+
     """
+    for _ in range(_TRIES):
+        descriptor = _mapped_user_namespace(uid_map, gid_map)
+        if descriptor is not None:
+            return descriptor
+    raise ProcessLookupError(errno.ESRCH, "the process that holds the namespace open was killed each time")
+
+
+def _mapped_user_namespace(uid_map: str, gid_map: str) -> int | None:
+    """As above; None where somebody killed the process that holds the namespace open."""
     ready, release = os.pipe2(os.O_CLOEXEC)
     pid, pidfd = clone(CloneFlags.NEWUSER)
     if pid == 0:
@@ -74,6 +98,10 @@ def mapped_user_namespace(uid_map: str, gid_map: str) -> int:
         os.close(ready)
         write_identity_maps(pid, uid_map, gid_map)
         return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        if is_dead(pidfd):
+            return None
+        raise
     finally:
         os.close(release)
         os.waitpid(pid, 0)

@@ -119,7 +119,10 @@ class Sandbox(MutableRecord):
 
     def exec_failure(self) -> BootError | None:
         """Return why the payload could not be executed; None where it was (the report socket is at its end)."""
-        packet = self.report.recv(_REPORT_BYTES)
+        try:
+            packet = self.report.recv(_REPORT_BYTES)
+        except ConnectionResetError:
+            packet = self.report.recv(_REPORT_BYTES)  # told once where it ended with our word unread
         return _boot_error(packet) if packet else None
 
 
@@ -181,8 +184,9 @@ def start_sandbox(
                 f"{identity.inside_gid} {identity.host_gid} 1",
             )
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ESRCH):
-                raise BootError(DIED, error.errno, "The set-up process was killed at once.") from None
+            # A process that is dead, and not reaped yet, has its files in /proc owned by root: EACCES.
+            if error.errno in (errno.ENOENT, errno.ESRCH) or namespaces.is_dead(pidfd):
+                raise BootError(DIED, error.errno or 0, "The set-up process was killed at once.") from None
             reason = f"The user's id can't be mapped: {error}."
             raise BootError("map_identity", error.errno or 0, reason) from None
         os.write(go, b"g")
@@ -210,7 +214,9 @@ def start_sandbox(
             boot_seconds=time.monotonic() - started,
             sized=tuple(zip(names, sized, strict=True)),
         )
-        report.send(b"go")
+        # One that was killed meanwhile is seen by its pidfd, as any other that dies.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            report.send(b"go")
         os.close(own_liveness)
         return sandbox
 

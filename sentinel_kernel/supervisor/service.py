@@ -55,9 +55,9 @@ class Service:
         if not self._left:
             self._left = True
             self._poll.unregister(self._host.sock)
-            if not self._session.ending and self._session.spare.there:
+            if not self._session.life.ending and self._session.life.spare.there:
                 self._succession.open(self._session.kernel)
-            self._session.end()
+            self._session.life.end()
         sock = self._succession.next_host()
         if sock is None:
             return self._succession.waiting
@@ -85,13 +85,13 @@ class Service:
         identifier = message.get("id")
         match message.get("op"):
             case protocol.OP_BEGIN_CELL:
-                self._session.begin_cell(identifier)
+                self._session.begin_cell(identifier, message)
             case protocol.OP_END_CELL:
-                self._session.end_cell(identifier)
+                self._session.end_cell(identifier, message)
             case protocol.OP_INTERRUPT:
                 self._session.interrupt(identifier)
             case protocol.OP_START:
-                self._session.start(message, identifier)
+                self._session.life.start(message, identifier)
             case protocol.OP_PROFILE:
                 self._session.change_profile(identifier, str(message.get("profile") or ""))
             case protocol.OP_SPARE:
@@ -104,10 +104,10 @@ class Service:
 
     def _stop(self, identifier: object, *, restart: bool) -> None:
         """End the sandbox; where a server starts the kernel again, have one ready for its next host."""
-        self._session.ending = True
+        self._session.life.ending = True
         if restart:
             self._succession.open(self._session.kernel)
-        self._session.end()
+        self._session.life.end()
         self._host.reply(identifier, ok=True)
         if self._succession.waiting:
             self._session.make_spare()
