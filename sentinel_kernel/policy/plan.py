@@ -108,6 +108,12 @@ class Sizes(Record):
     shm_bytes: int
     open_files: int | None
     file_size_bytes: int | None
+    cpu_quota: float | None = None
+    """A share of processor time that is less than ``cpu_count`` processors; 0.5 is half of one."""
+    output_bytes: int | None = None
+    wall_seconds: int | None = None
+    cpu_seconds: int | None = None
+    grace_seconds: int | None = None
 
 
 class BootPlan(Record):

@@ -22,6 +22,7 @@ _COUNTS = (
     "output_bytes",
     "wall_seconds",
     "cpu_seconds",
+    "grace_seconds",
 )
 _FOREIGN = ("mem_limit_bytes", "cpu_max_quota", "cpu_max_period", "pids_max", "io_max_rbps", "io_max_wbps")
 
@@ -32,7 +33,8 @@ Size = int | str | None
 class Resources(Record):
     """Limits as a profile writes them; None is no limit of the profile's own.
 
-    ``cpu_quota`` is a share of processor time (1.0 is one processor), ``io_*`` are bytes a second.
+    ``cpu_quota`` is a share of processor time (1.0 is one processor), ``io_*`` are bytes a second. ``grace_seconds``
+    is how long a cell that used up its seconds may go on after its interrupt, before it is killed.
     """
 
     memory_bytes: Size = None
@@ -46,6 +48,7 @@ class Resources(Record):
     output_bytes: int | None = None
     wall_seconds: int | None = None
     cpu_seconds: int | None = None
+    grace_seconds: int | None = None
     cpu_quota: float | None = None
     io_read_bytes: int | None = None
     io_write_bytes: int | None = None
@@ -55,9 +58,12 @@ class Resources(Record):
         count = self.cpu_count
         if count is None and self.cpu_quota is not None:
             count = max(1, -int(-self.cpu_quota // 1))
+        count = None if count is None else min(count, cpus)
+        quota = self.cpu_quota
         return ResolvedResources(
             memory_bytes=_bytes(self.memory_bytes, available_bytes),
-            cpu_count=None if count is None else min(count, cpus),
+            cpu_count=count,
+            cpu_quota=None if quota is None or quota >= (count or cpus) else quota,
             pids=self.pids,
             disk_bytes=_bytes(self.disk_bytes, available_bytes),
             tmp_bytes=_bytes(self.tmp_bytes, available_bytes),
@@ -67,14 +73,19 @@ class Resources(Record):
             output_bytes=self.output_bytes,
             wall_seconds=self.wall_seconds,
             cpu_seconds=self.cpu_seconds,
+            grace_seconds=self.grace_seconds,
         )
 
 
 class ResolvedResources(Record):
-    """Limits on one machine, in bytes, counts and seconds; None is no limit."""
+    """Limits on one machine, in bytes, counts and seconds; None is no limit.
+
+    ``cpu_quota`` is there only where it is less than the processors of ``cpu_count``: a fraction of one.
+    """
 
     memory_bytes: int | None
     cpu_count: int | None
+    cpu_quota: float | None
     pids: int | None
     disk_bytes: int | None
     tmp_bytes: int | None
@@ -84,6 +95,7 @@ class ResolvedResources(Record):
     output_bytes: int | None
     wall_seconds: int | None
     cpu_seconds: int | None
+    grace_seconds: int | None
 
 
 def _bytes(size: Size, available_bytes: int) -> int | None:

@@ -7,6 +7,7 @@ import os
 
 from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.policy.compiled import compile_policy
+from sentinel_kernel.policy.own_limits import parse_limits, with_own
 from sentinel_kernel.policy.plan import Sizes, largest
 from sentinel_kernel.policy.planning import hidden_paths, make_plan
 from sentinel_kernel.policy.profile import load_profile
@@ -57,6 +58,10 @@ class StartRequest(Record):
     payload: tuple[str, ...]
     """Runs in place of init; used by doctor and the tests."""
     fault: tuple[str, int] | None
+    limits: tuple[tuple[str, float | None], ...] = ()
+    """Limits of the person's own (policy/own_limits.py), which go before the profile's."""
+    limit_ceiling: tuple[str, ...] = ()
+    """The profiles whose limits bound those."""
 
 
 class Preparation(Record):
@@ -66,6 +71,8 @@ class Preparation(Record):
     plan: BootPlan
     reachable: tuple[Profile, ...]
     """Those that can be read; what else stands in a sandbox's way is told when it is asked to change."""
+    ceiling: Sizes
+    """How far a limit of the person's own may go."""
 
 
 def parse_start(message: Mapping[str, Any]) -> StartRequest:
@@ -92,6 +99,8 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
             magics=tuple(map(str, message.get("magics", ()))),
             payload=tuple(map(str, message.get("payload", ()))),
             fault=(str(fault["step"]), int(fault["errno"])) if fault else None,
+            limits=parse_limits(message.get("limits", {})),
+            limit_ceiling=tuple(map(str, message.get("limit_ceiling", ()))),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"The start request is incomplete: {error!r}."
@@ -110,9 +119,16 @@ def prepare(
 
     """
     profile = load_profile(request.profile, request.profile_directories)
-    reachable = _readable(request)
+    reachable = _readable(request.reachable, request.profile_directories, but=request.profile)
     processors = sorted(os.sched_getaffinity(0))
-    sizes = resolve_sizes(profile, len(processors))
+    profiles_sizes = resolve_sizes(profile, len(processors))
+    ceiling = largest(
+        [
+            resolve_sizes(bound, len(processors))
+            for bound in _readable(request.limit_ceiling, request.profile_directories) or (profile,)
+        ]
+    )
+    sizes = with_own(profiles_sizes, request.limits, ceiling)
     cpu_count = sizes.cpu_count
     cpus = chosen_processors(cpu_count, processors)
     writable = [os.path.realpath(mount.path) for mount in profile.filesystem.mounts if mount.mode == "rw"]
@@ -146,7 +162,9 @@ def prepare(
         workspace=request.workspace,
         facts=facts,
         sizes=sizes,
-        most=largest([sizes, *(resolve_sizes(other, len(processors)) for other in reachable)]),
+        most=largest(
+            [profiles_sizes, ceiling, *(resolve_sizes(other, len(processors)) for other in reachable)]
+        ),
         hidden=hidden,
         data_mounts=[(os.path.realpath(mount.path), mount.mode) for mount in profile.filesystem.mounts],
         overlay_writes=profile.filesystem.allow_write_overlay,
@@ -155,7 +173,7 @@ def prepare(
         absent_inside=absent_inside,
         cpus=cpus,
     )
-    return Preparation(profile, plan, reachable)
+    return Preparation(profile, plan, reachable, ceiling)
 
 
 def resolve_sizes(profile: Profile, processors: int) -> Sizes:
@@ -170,6 +188,11 @@ def resolve_sizes(profile: Profile, processors: int) -> Sizes:
         shm_bytes=resolved.shm_bytes or _DEFAULT_SHM_BYTES,
         open_files=resolved.open_files,
         file_size_bytes=resolved.file_size_bytes,
+        cpu_quota=resolved.cpu_quota,
+        output_bytes=resolved.output_bytes,
+        wall_seconds=resolved.wall_seconds,
+        cpu_seconds=resolved.cpu_seconds,
+        grace_seconds=resolved.grace_seconds,
     )
 
 
@@ -184,12 +207,12 @@ def chosen_processors(cpu_count: int | None, processors: list[int]) -> list[int]
     return [processors[(first + index) % len(processors)] for index in range(cpu_count)]
 
 
-def _readable(request: StartRequest) -> tuple[Profile, ...]:
+def _readable(names: tuple[str, ...], directories: tuple[str, ...], *, but: str = "") -> tuple[Profile, ...]:
     found = []
-    for name in dict.fromkeys(request.reachable):
-        if name != request.profile:
+    for name in dict.fromkeys(names):
+        if name != but:
             with contextlib.suppress(SentinelError, OSError):
-                found.append(load_profile(name, request.profile_directories))
+                found.append(load_profile(name, directories))
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ import os
 import resource
 
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.policy.own_limits import with_own
 from sentinel_kernel.policy.plan import process_limits
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.record import MutableRecord, as_dict, fresh, replace
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.plan import Sizes
     from sentinel_kernel.policy.profile import Profile
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.preparation import StartRequest
@@ -80,27 +82,37 @@ def change_profile(current: Current, request: StartRequest, name: str) -> tuple[
     if obstacles:
         return request, {"live": False, "obstacles": obstacles}
     before = current.preparation.plan.sizes
-    processors = sorted(os.sched_getaffinity(0))
-    after = resolve_sizes(profile, len(processors))
-    cpus = tuple(chosen_processors(after.cpu_count, processors))
-    full = current.sandbox.resize(after)
-    after = replace(after, **{field: getattr(before, field) for field in full})
-    for pid in _processes(current.sandbox.pid):
-        _limit(pid, dict(process_limits(after)))
-        if pid != current.sandbox.pid:
-            _place(pid, set(cpus or processors))
-    plan = replace(current.preparation.plan, sizes=after, cpus=cpus)
-    current.preparation = replace(current.preparation, profile=profile, plan=plan)
+    after = resolve_sizes(profile, len(os.sched_getaffinity(0)))
+    full = apply_sizes(current, with_own(after, request.limits, current.preparation.ceiling))
+    after = current.preparation.plan.sizes
+    current.preparation = replace(current.preparation, profile=profile)
     told = {
         "live": True,
         "before": as_dict(before),
         "after": as_dict(after),
         "full": full,
+        "own": [name for name, _ in request.limits],
         "opened": current.switching.more(profile, old),
         "closed": current.switching.more(old, profile),
     }
     current.handler.policy = policy
     return replace(request, profile=name), told
+
+
+def apply_sizes(current: Current, sizes: Sizes) -> list[str]:
+    """Give the running sandbox these limits; return the names of those that hold more now, which keep their size."""
+    before = current.preparation.plan.sizes
+    processors = sorted(os.sched_getaffinity(0))
+    cpus = tuple(chosen_processors(sizes.cpu_count, processors))
+    full = current.sandbox.resize(sizes)
+    sizes = replace(sizes, **{field: getattr(before, field) for field in full})
+    for pid in _processes(current.sandbox.pid):
+        _limit(pid, dict(process_limits(sizes)))
+        if pid != current.sandbox.pid:
+            _place(pid, set(cpus or processors))
+    plan = replace(current.preparation.plan, sizes=sizes, cpus=cpus)
+    current.preparation = replace(current.preparation, plan=plan)
+    return full
 
 
 def _processes(first: int) -> Iterator[int]:
