@@ -34,6 +34,8 @@ OP_INTERRUPT = "interrupt"
 OP_PROFILE = "profile"
 OP_SPARE = "spare"
 OP_STOP = "stop"
+OP_WATCH = "watch"
+"""Whether the host wants EVENT_USAGE (``on``)."""
 
 EVENT_REPLY = "reply"
 EVENT_CHANNELS = "channels"
@@ -42,6 +44,8 @@ EVENT_VIOLATION = "violation"
 EVENT_WORKER_DIED = "worker_died"
 EVENT_ARTIFACTS = "artifacts"
 EVENT_UNAVAILABLE = "unavailable"
+EVENT_USAGE = "usage"
+"""One sample of what the sandbox uses (``sample``), and its limits where they changed (``limits``)."""
 
 HOST_MAGICS = ("sentinel_help", "sentinel_profile", "sentinel_reset", "sentinel_status")
 """The magics that the host runs; the worker gets inert ones of the same names."""
