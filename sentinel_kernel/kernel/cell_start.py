@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.cells import Stage
-from sentinel_kernel.kernel.lifecycle import CELL_SECONDS, State
+from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.magics import Switch, UsageError
 from sentinel_kernel.kernel.profile_change import changed, why_fresh
 from sentinel_kernel.kernel.unavailable import answer_cell
@@ -115,7 +116,7 @@ class CellStart:
             )
             host.execution.sent(cell)
 
-        host.lifecycle.begin_cell(cell.request.msg_id, self._current(cell, forward))
+        host.cell_calls.begin_cell({"msg_id": cell.request.msg_id[:200]}, self._current(cell, forward))
 
     def refuse(self, cell: Cell, error: Json) -> None:
         """Answer a cell in the host, with an error (or, where it is empty, as done)."""

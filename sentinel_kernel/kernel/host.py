@@ -11,6 +11,7 @@ import zmq
 from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.kernel import rendering, words
 from sentinel_kernel.kernel.ceiling import Ceiling
+from sentinel_kernel.kernel.cell_calls import CellCalls
 from sentinel_kernel.kernel.cell_start import CellStart
 from sentinel_kernel.kernel.client_side import ClientSide, watch_sockets
 from sentinel_kernel.kernel.connection import read_connection
@@ -65,6 +66,7 @@ class Host:
         self.publisher = Publisher(self.loop, self.sockets.iopub, ledger)
         self.outbox = Outbox(self.session, self.sockets, self.publisher)
         self.lifecycle = Lifecycle(self.loop, settings, ledger, self)
+        self.cell_calls = CellCalls(self.loop, settings, self.lifecycle)
         self.violation_words = ViolationWords(settings)
         self.displays = Displays(self.loop, self.outbox, settings.language, self.violation_words.complete)
         self.magics = Magics(
@@ -77,7 +79,7 @@ class Host:
         self.widgets = HostWidgets(self.outbox)
         self.live_status = LiveStatus(self)
         self.cell_start = CellStart(self)
-        self.execution = Execution(self.outbox, self.cell_start.begin, self._forward, self.lifecycle.quiet)
+        self.execution = Execution(self.outbox, self.cell_start.begin, self._forward, self.cell_calls.quiet)
         self.clients = ClientSide(self)
         self.worker = WorkerSide(self)
         self._exit_status = 0
@@ -166,7 +168,7 @@ class Host:
         for cell in self.execution.running.values():
             cell.asks = False  # input() is over, and may ask anew
         if request is None:
-            self.lifecycle.interrupt(lambda: None)
+            self.cell_calls.interrupt(lambda: None)
             return
         self.outbox.status("busy", request.header)
 
@@ -174,7 +176,7 @@ class Host:
             self.outbox.reply(request, {"status": "ok"})
             self.outbox.status("idle", request.header)
 
-        self.lifecycle.interrupt(done)
+        self.cell_calls.interrupt(done)
 
     def shutdown(self, request: Request) -> None:
         """Let the worker run its exit handlers, then end everything."""

@@ -19,41 +19,17 @@ from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
 
     from sentinel_kernel.kernel.large_frame import Ledger
+    from sentinel_kernel.kernel.life_listener import Listener
     from sentinel_kernel.kernel.loop import Loop, Timer
     from sentinel_kernel.kernel.settings import Settings
     from sentinel_kernel.kernel.wire import Json
-
-    class Listener(Protocol):
-        """Who is told of the worker's life (host.py)."""
-
-        def worker_answers(self, *, after_death: bool) -> None:
-            """A worker is there."""
-
-        def worker_gone(self, cause: Json) -> None:
-            """The worker died; its channels can still be read until this returns."""
-
-        def sandbox_unavailable(self) -> None:
-            """No sandbox can be set up."""
-
-        def violation_reported(self, violation: Json) -> None:
-            """The supervisor refused a call."""
-
-        def files_saved(self, path: str, files: int) -> None:
-            """Files of a sandbox that ended were saved."""
-
-        def died_too_often(self) -> None:
-            """The kernel must give up."""
-
 
 START_SECONDS = 150.0
 ANSWER_SECONDS = 60.0
 """How long a sandbox that is up may take until its worker answers."""
 
-CELL_SECONDS = 30.0
-INTERRUPT_SECONDS = 30.0
 STOP_SECONDS = 2.0
 """How long the end of the supervisor is awaited; it goes on saving files when the host has left."""
 
@@ -62,9 +38,6 @@ STARTS = 3
 
 DEATHS, DEATH_SECONDS = 5, 60.0
 """After so many deaths within this time the kernel exits, so that the server's own limit applies."""
-
-SPARE_SECONDS = 1.0
-"""How long no cell must have run before a spare is made: it takes a processor for a fifth of a second."""
 
 _END_SECONDS = 2.0
 """How long a worker may have closed its channels without the supervisor telling of its death."""
@@ -92,6 +65,9 @@ class Lifecycle:
         self.problem: Problem | None = None
         self.inner: Inner | None = None
         self.link: SupervisorLink | None = None
+        self.told: dict[str, Callable[[Json], None]] = {}
+        """Event -> who is told of it; for events about the worker of this generation that change nothing here."""
+
         self._loop = loop
         self._settings = settings
         self._ledger = ledger
@@ -112,8 +88,6 @@ class Lifecycle:
         self._upper_fd = -1
         """The sandbox's changed files: if the supervisor is killed, the next one saves them from here."""
 
-        self._quiet_since: float | None = None
-        self._spare_timer: Timer | None = None
         self._switched: Callable[[bool], None] | None = None
 
     # --- the supervisor
@@ -199,6 +173,8 @@ class Lifecycle:
             self._listener.files_saved(str(event.get("path") or ""), int(event.get("files") or 0))
         elif name == protocol.EVENT_UNAVAILABLE:
             self._unavailable(Problem.from_event(event))
+        elif (told := self.told.get(str(name))) is not None and event.get("generation") == self.generation:
+            told(event)
 
     def _open_channels(self, generation: int, fds: list[int]) -> None:
         self._close_inner()
@@ -314,43 +290,6 @@ class Lifecycle:
         self.problem = None
         self._switched = done
         self._start_sandbox(reason, first_execution_count)
-
-    def begin_cell(self, msg_id: str, begun: Callable[[], None]) -> None:
-        """Have the workspace refreshed for a cell; then call ``begun``."""
-        self._quiet_since = None
-        if self.link is not None:
-            fields: Json = {"msg_id": msg_id[:200]}
-            self.link.request(protocol.OP_BEGIN_CELL, fields, lambda _reply: begun(), CELL_SECONDS)
-
-    def quiet(self) -> None:
-        """Take note that no cell runs or waits: before long is the time to make a spare."""
-        self._quiet_since = time.monotonic()
-        if self._settings.spare and self._spare_timer is None:
-            self._spare_timer = self._loop.call_later(SPARE_SECONDS, self._ask_for_spare)
-
-    def _ask_for_spare(self) -> None:
-        self._spare_timer = None
-        if self._quiet_since is None or self.state is not State.READY or self.link is None:
-            return
-        rest = SPARE_SECONDS - (time.monotonic() - self._quiet_since)
-        if rest > 0:
-            self._spare_timer = self._loop.call_later(rest, self._ask_for_spare)
-        else:
-            self.link.request(protocol.OP_SPARE, {}, lambda _reply: None, CELL_SECONDS)
-
-    def end_cell(self, msg_id: str, ended: Callable[[], None]) -> None:
-        """Have the final counts of a cell's violations sent; then call ``ended``."""
-        if self.link is not None:
-            self.link.request(
-                protocol.OP_END_CELL, {"msg_id": msg_id[:200]}, lambda _reply: ended(), CELL_SECONDS
-            )
-
-    def interrupt(self, done: Callable[[], None]) -> None:
-        """Send SIGINT to the worker and its children, from outside; then call ``done``."""
-        if self.link is None or self.link.gone or self.state is not State.READY:
-            done()
-            return
-        self.link.request(protocol.OP_INTERRUPT, {}, lambda _reply: done(), INTERRUPT_SECONDS)
 
     def stop(self, *, restart: bool = False) -> None:
         """End the sandbox, wait a little for it, then let the loop end.

@@ -184,9 +184,12 @@ class WorkerSide:
             return
         self._show_pages(cell)
         self._held_idle = (cell, topic, parts)
+        fields = {"msg_id": cell.request.msg_id[:200]}
         if cell.violations:
-            host.lifecycle.end_cell(cell.request.msg_id, self._release_idle)
+            host.cell_calls.end_cell(fields, self._release_idle)
         else:
+            # Nothing to wait for; who watches the sandbox still wants to know.
+            host.cell_calls.end_cell(fields, lambda: None)
             self._release_idle()
 
     def _release_idle(self) -> None:

@@ -1,0 +1,71 @@
+"""What the host asks of the supervisor around a cell: to begin, to end, to interrupt, and in the quiet a spare."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel.lifecycle import State
+from sentinel_kernel.supervisor import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.kernel.lifecycle import Lifecycle
+    from sentinel_kernel.kernel.loop import Loop, Timer
+    from sentinel_kernel.kernel.settings import Settings
+    from sentinel_kernel.kernel.wire import Json
+
+CELL_SECONDS = 30.0
+INTERRUPT_SECONDS = 30.0
+
+SPARE_SECONDS = 1.0
+"""How long no cell must have run before a spare is made: it takes a processor for a fifth of a second."""
+
+
+class CellCalls:
+    """Asks the supervisor that the lifecycle has just now."""
+
+    def __init__(self, loop: Loop, settings: Settings, lifecycle: Lifecycle) -> None:
+        self._loop = loop
+        self._settings = settings
+        self._lifecycle = lifecycle
+        self._quiet_since: float | None = None
+        self._spare_timer: Timer | None = None
+
+    def begin_cell(self, fields: Json, begun: Callable[[], None]) -> None:
+        """Have the workspace refreshed for a cell, which ``fields`` describe; then call ``begun``."""
+        self._quiet_since = None
+        self._ask(protocol.OP_BEGIN_CELL, fields, begun)
+
+    def end_cell(self, fields: Json, ended: Callable[[], None]) -> None:
+        """Have the final counts of a cell's violations sent; then call ``ended``."""
+        self._ask(protocol.OP_END_CELL, fields, ended)
+
+    def interrupt(self, done: Callable[[], None]) -> None:
+        """Send SIGINT to the worker and its children, from outside; then call ``done``."""
+        link = self._lifecycle.link
+        if link is None or link.gone or self._lifecycle.state is not State.READY:
+            done()
+            return
+        link.request(protocol.OP_INTERRUPT, {}, lambda _reply: done(), INTERRUPT_SECONDS)
+
+    def quiet(self) -> None:
+        """Take note that no cell runs or waits: before long is the time to make a spare."""
+        self._quiet_since = time.monotonic()
+        if self._settings.spare and self._spare_timer is None:
+            self._spare_timer = self._loop.call_later(SPARE_SECONDS, self._ask_for_spare)
+
+    def _ask_for_spare(self) -> None:
+        self._spare_timer = None
+        if self._quiet_since is None or self._lifecycle.state is not State.READY:
+            return
+        rest = SPARE_SECONDS - (time.monotonic() - self._quiet_since)
+        if rest > 0:
+            self._spare_timer = self._loop.call_later(rest, self._ask_for_spare)
+        else:
+            self._ask(protocol.OP_SPARE, {}, lambda: None)
+
+    def _ask(self, operation: str, fields: Json, done: Callable[[], None]) -> None:
+        if self._lifecycle.link is not None:
+            self._lifecycle.link.request(operation, fields, lambda _reply: done(), CELL_SECONDS)
