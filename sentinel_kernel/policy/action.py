@@ -25,7 +25,7 @@ class ActionKind(StrEnum):
     LOG = "LOG"
     """Allow and record."""
     ASK = "ASK"
-    """Ask the person; refuse, record and explain where nobody can be asked."""
+    """Hold the call and ask the person; refuse, record and explain where the answer is no, or there is none."""
 
 
 class Action(Record):
@@ -37,7 +37,7 @@ class Action(Record):
     @property
     def refuses(self) -> bool:
         """Whether the call never takes effect under this action."""
-        return self.kind not in (ActionKind.ALLOW, ActionKind.LOG)
+        return self.kind not in (ActionKind.ALLOW, ActionKind.LOG, ActionKind.ASK)
 
     @property
     def errno_seen(self) -> int:

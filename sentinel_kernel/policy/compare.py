@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.profile import Profile
 
 _LETS_THROUGH = (ActionKind.ALLOW, ActionKind.LOG)
+_MAY_LET_THROUGH = (*_LETS_THROUGH, ActionKind.ASK)
 
 
 @lru_cache(maxsize=64)
@@ -27,6 +28,18 @@ def compiled(profile: Profile, machine: str) -> CompiledPolicy:
 def lets_through(policy: CompiledPolicy, number: int, arguments: Sequence[int]) -> bool:
     """Tell whether ``policy`` lets the native call ``number`` with these registers take effect."""
     return policy.decide(policy.architecture.audit_arch, number, arguments).action.kind in _LETS_THROUGH
+
+
+def may_let_through(policy: CompiledPolicy, number: int, arguments: Sequence[int]) -> bool:
+    """Tell whether the call takes effect, or would if the person were asked and agreed."""
+    return policy.decide(policy.architecture.audit_arch, number, arguments).action.kind in _MAY_LET_THROUGH
+
+
+def _exceeds(inner: CompiledPolicy, outer: CompiledPolicy, number: int, arguments: Sequence[int]) -> bool:
+    """Tell whether ``inner`` gives a call that ``outer`` does not: an answer of the person counts as given."""
+    if lets_through(inner, number, arguments):
+        return not lets_through(outer, number, arguments)
+    return may_let_through(inner, number, arguments) and not may_let_through(outer, number, arguments)
 
 
 @lru_cache(maxsize=64)
@@ -45,11 +58,10 @@ def is_within(profile: Profile, ceiling: Profile, machine: str) -> bool:
     if not set(ceiling.filesystem.hidden) <= set(profile.filesystem.hidden):
         return False
     inner, outer = compiled(profile, machine), compiled(ceiling, machine)
-    return all(
-        lets_through(outer, number, arguments)
+    return not any(
+        _exceeds(inner, outer, number, arguments)
         for number, rules in inner.rules.items()
         for arguments in arguments_to_try((*rules, *outer.rules.get(number, ())))
-        if lets_through(inner, number, arguments)
     )
 
 

@@ -8,6 +8,7 @@ import hashlib
 from sentinel_kernel.abi.architecture import X32_SYSCALL_BIT, architecture_of
 from sentinel_kernel.errors import ProfileError
 from sentinel_kernel.policy.action import ALLOW, KILL, Action, ActionKind
+from sentinel_kernel.policy.asking import is_askable
 from sentinel_kernel.policy.floor import FLOOR, WORKER_NEEDS, FixedRule, is_never_held
 from sentinel_kernel.policy.regions import (
     EVERYTHING,
@@ -150,7 +151,7 @@ def compile_policy(profile: Profile, machine: str) -> CompiledPolicy:
                     name,
                     architecture.syscalls[name],
                     rule.region,
-                    rule.action,
+                    _answerable(rule.action, name),
                     ORIGIN_PROFILE,
                     rule.comment,
                     rule.place,
@@ -177,9 +178,17 @@ def _default_rule(profile: Profile, name: str, number: int) -> CompiledRule:
             Action(ActionKind.ERRNO, errno.EPERM),
             "no rule names it, and it can't be held for an answer",
         )
+    action = _answerable(action, name)
     return CompiledRule(
         name, number, EVERYTHING, action, ORIGIN_DEFAULT, reason, f"{profile.name}: $.default_action"
     )
+
+
+def _answerable(action: Action, name: str) -> Action:
+    """Return NOTIFY in place of an ASK that could not be answered with more than no (asking.py)."""
+    if action.kind is ActionKind.ASK and not is_askable(name):
+        return Action(ActionKind.NOTIFY, action.errno)
+    return action
 
 
 def _by_call(fixed_rules: Sequence[FixedRule]) -> dict[str, list[FixedRule]]:

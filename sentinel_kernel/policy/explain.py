@@ -21,7 +21,7 @@ _MEANINGS = {
     ActionKind.NOTIFY: "refused, recorded and explained in the cell",
     ActionKind.KILL: "recorded and explained, then the sandbox is ended before the call takes effect",
     ActionKind.LOG: "allowed, and recorded where it is worth it",
-    ActionKind.ASK: "refused, recorded and explained (asking is not possible yet)",
+    ActionKind.ASK: "held until the person has answered; refused and explained where the answer is no, or none",
 }
 _ORIGINS = {
     "default": "the profile's default",

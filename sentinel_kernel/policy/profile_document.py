@@ -5,6 +5,7 @@ from __future__ import annotations
 from sentinel_kernel.abi.architecture import is_known_anywhere
 from sentinel_kernel.errors import ProfileError
 from sentinel_kernel.policy.action import ActionKind, parse_action
+from sentinel_kernel.policy.asking import is_askable
 from sentinel_kernel.policy.floor import NAMESPACE_FLAGS, is_never_held
 from sentinel_kernel.policy.json_document import MAXIMUM_BYTES, Reader, parse
 from sentinel_kernel.policy.profile import (
@@ -141,6 +142,12 @@ def _rule(item: object, place: str, profile: str) -> SyscallRule:
                     f"{name} can't be {action.kind.value}: a signal could tear the call while it is held.",
                     f"{place}.action",
                     "Use ALLOW, or ERRNO(1) to refuse it at once.",
+                )
+            if action.kind is ActionKind.ASK and not is_askable(name):
+                raise ProfileError(
+                    f"{name} can't be ASK: what its pointers lead to can change while the person decides.",
+                    f"{place}.action",
+                    "Use NOTIFY; or ask earlier, about a call that is decided by numbers alone: socket, not connect.",
                 )
     return SyscallRule(names, region, action, comment, f"{profile}: {place}")
 

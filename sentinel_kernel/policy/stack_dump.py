@@ -16,6 +16,8 @@ _FRAMES = 100
 _HIGHEST_LINE = 1_000_000
 _FUNCTION_CHARACTERS = 100
 _HEADER = b"Stack (most recent call first):"
+_THREAD_HEADER = b" (most recent call first):"
+_THREADS = 64
 # ipykernel compiles each cell under a name of its own in such a folder (ipykernel.compiler.get_tmp_directory).
 _CELLS = "/ipykernel_"
 _CELL_LEVEL = "<module>"
@@ -32,8 +34,21 @@ class Frame(Record):
 def parse_stack(dump: bytes) -> tuple[Frame, ...]:
     """Return the frames of the last stack in ``dump``, innermost first; none where it is not one."""
     _, header, rest = dump[-MAXIMUM_BYTES:].rpartition(_HEADER)
-    if not header:
-        return ()
+    return _frames(rest) if header else ()
+
+
+def parse_stacks(dump: bytes) -> tuple[tuple[Frame, ...], ...]:
+    """Return the stacks of all threads in ``dump``, each of which has a header of its own."""
+    return tuple(map(_frames, dump[-MAXIMUM_BYTES:].split(_THREAD_HEADER)[1 : _THREADS + 1]))
+
+
+def only_cell_line(stacks: Sequence[Sequence[Frame]]) -> int | None:
+    """Return the line of the one running cell that is on one of ``stacks``; None where there are several, or none."""
+    lines = [line for stack in stacks if (line := cell_line(stack)) is not None]
+    return lines[0] if len(lines) == 1 else None
+
+
+def _frames(rest: bytes) -> tuple[Frame, ...]:
     frames = []
     for text in rest.decode("utf-8", "replace").split("\n")[1 : _FRAMES + 1]:
         frame = _frame(text)

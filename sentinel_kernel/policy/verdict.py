@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 from sentinel_kernel.policy.action import ActionKind
+from sentinel_kernel.policy.asking import is_askable
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP, OUTSIDE, read_address
 from sentinel_kernel.record import Record
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 REFUSE = "refuse"
 CONTINUE = "continue"
 KILL = "kill"
+ASK = "ask"
 
 _CONNECT_ADDRESS = 1
 
@@ -23,8 +25,9 @@ _CONNECT_ADDRESS = 1
 class Verdict(Record):
     """The answer to one call.
 
-    ``kind`` is refuse (with ``errno``), continue, or kill (while the call is still held). ``report`` tells
-    whether it becomes a violation. ``errno`` of a continued call is what the Linux kernel will answer, or 0.
+    ``kind`` is refuse (with ``errno``), continue, kill (while the call is still held), or ask (refuse, with
+    ``errno``, unless the person lets it continue). ``report`` tells whether it becomes a violation. ``errno`` of a
+    continued call is what the Linux kernel will answer, or 0.
     """
 
     kind: str
@@ -56,8 +59,10 @@ def judge(request: Request, policy: CompiledPolicy) -> Verdict:
             return Verdict(REFUSE, action.errno_seen, rule, report=False)
         case ActionKind.KILL:
             return Verdict(KILL, errno.EPERM, rule, report=True)
-        case ActionKind.NOTIFY | ActionKind.ASK:  # nobody can be asked yet, and no answer is no
-            return Verdict(REFUSE, action.errno_seen, rule, report=True)
+        case ActionKind.NOTIFY | ActionKind.ASK:
+            # Compiling leaves no ASK on a call with pointers; should one come all the same, it is refused.
+            asks = action.kind is ActionKind.ASK and is_askable(rule.syscall) and not request.copied
+            return Verdict(ASK if asks else REFUSE, action.errno_seen, rule, report=True)
     return Verdict(REFUSE, errno.EPERM, rule, report=True)  # type: ignore[unreachable] # fails closed
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.verdict import Verdict
 
 VERSION = 1
-OUTCOMES = {"refuse": "refused", "continue": "continued", "kill": "killed"}
+OUTCOMES = {"refuse": "refused", "continue": "continued", "kill": "killed", "ask": "asked"}
 _CONFIDENCES = ("certain", "likely")
 _LONGEST_TEXT = 4000
 _COMMAND_CHARACTERS = 120

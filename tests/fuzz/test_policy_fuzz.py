@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sentinel_kernel.abi.architecture import X86_64
 from sentinel_kernel.errors import MappingError, ProfileError, ProtocolError
+from sentinel_kernel.policy.asking import is_askable
 from sentinel_kernel.policy.bpf import decode_program, expected, first_mismatch, run_program
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.mapping import parse_mapping
@@ -92,9 +93,9 @@ def profiles(draw: st.DrawFn) -> str:
     rules = []
     for _ in range(draw(st.integers(0, 5))):
         name = draw(st.sampled_from(CALLS))
-        actions = ["ALLOW", "ERRNO(1)", "ERRNO(38)"] + (
-            ["NOTIFY", "KILL", "LOG", "ASK"] if name != "clone" else []
-        )
+        actions = ["ALLOW", "ERRNO(1)", "ERRNO(38)"] + (["NOTIFY", "KILL", "LOG"] if name != "clone" else [])
+        if is_askable(name):
+            actions.append("ASK")
         rules.append(
             {"name": name, "action": draw(st.sampled_from(actions)), "arguments": draw(argument_tests())}
         )

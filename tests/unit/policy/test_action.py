@@ -45,7 +45,8 @@ def test_what_is_no_action_is_an_error_with_its_place(value: object, beside: obj
 
 
 def test_what_takes_effect_is_no_refusal() -> None:
-    assert [kind for kind in ActionKind if not Action(kind).refuses] == [ActionKind.ALLOW, ActionKind.LOG]
+    taking = [ActionKind.ALLOW, ActionKind.LOG, ActionKind.ASK]
+    assert [kind for kind in ActionKind if not Action(kind).refuses] == taking
 
 
 def test_an_action_says_its_errno_by_name() -> None:

@@ -16,7 +16,8 @@ from sentinel_kernel.policy.compiled import CompiledPolicy, compile_policy
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.request import Request
-from sentinel_kernel.policy.verdict import CONTINUE, KILL, REFUSE, judge
+from sentinel_kernel.policy.verdict import ASK, CONTINUE, KILL, REFUSE, judge
+from sentinel_kernel.record import replace
 
 STRICT = compile_policy(load_profile("strict"), "x86_64")
 DATASCIENCE = compile_policy(load_profile("datascience"), "x86_64")
@@ -66,9 +67,18 @@ def policy_of(action: str) -> CompiledPolicy:
     return compile_policy(parse_profile("mine", json.dumps(document)), "x86_64")
 
 
-def test_asking_is_refusing_while_nobody_can_be_asked() -> None:
+def test_asking_holds_a_call_that_registers_decide() -> None:
     verdict = judge(call("sync"), policy_of("ASK"))
-    assert (verdict.kind, verdict.errno, verdict.report) == (REFUSE, errno.EPERM, True)
+    assert (verdict.kind, verdict.errno, verdict.report) == (ASK, errno.EPERM, True)
+
+
+def test_nobody_is_asked_about_what_lies_behind_a_pointer() -> None:
+    asked = policy_of("ASK")
+    number = asked.architecture.syscalls["connect"]
+    rule = replace(asked.rules[asked.architecture.syscalls["sync"]][0], syscall="connect", number=number)
+    policy = replace(asked, rules={**asked.rules, number: (rule,)})
+    assert judge(call("connect", 3, 4096, 110), policy).kind == REFUSE
+    assert judge(call("sync"), policy).kind == ASK
 
 
 def test_logging_lets_the_call_go_on_and_tells() -> None:
