@@ -12,7 +12,17 @@ import os
 import time
 
 from sentinel_kernel.linux.process import signal_thread
-from sentinel_kernel.policy.stack_dump import MAXIMUM_BYTES, cell_line, parse_stack
+from sentinel_kernel.policy.stack_dump import (
+    MAXIMUM_BYTES,
+    cell_line,
+    only_cell_line,
+    parse_stack,
+    parse_stacks,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 _SETTLE_SECONDS = 0.003
 """A dump is many small writes; after this long without one it is taken as whole."""
@@ -30,6 +40,8 @@ class HeldLine:
         self._signal = signal_number
         self._asked: str | None = None
         self._since = 0.0
+        self._all = False
+        """The stacks of all threads are under way, not one."""
         self._dump = bytearray()
         self._settled: float | None = None
 
@@ -43,12 +55,29 @@ class HeldLine:
         now = time.monotonic()
         if self.expected:
             return
-        if not _catches(thread, self._signal):
+        if not catches(thread, self._signal):
             return  # a signal that nobody catches would end the worker
         self._discard()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             signal_thread(process, thread, self._signal)
-            self._asked, self._since = violation_id, now
+            self._asked, self._since, self._all = violation_id, now, False
+
+    def ask_beside(self, identifier: str, process: int, held: Collection[int]) -> bool:
+        """Have one of the worker's other threads dump the stacks of all, while those in ``held`` wait; False: none can.
+
+        faulthandler looks at the other threads as they stand, without their help.
+        """
+        if self.expected:
+            return False
+        number = self._signal - 1  # STACKS_SIGNAL of worker_link.py
+        with contextlib.suppress(OSError, ValueError):
+            for thread in map(int, os.listdir(f"/proc/{process}/task")):
+                if thread not in held and catches(thread, number):
+                    self._discard()
+                    signal_thread(process, thread, number)
+                    self._asked, self._since, self._all = identifier, time.monotonic(), True
+                    return True
+        return False
 
     def readable(self) -> None:
         """Take what the worker wrote."""
@@ -72,7 +101,9 @@ class HeldLine:
             self.readable()
         if self._asked is None or self._settled is None or (not now and self._settled > time.monotonic()):
             return None
-        identifier, line = self._asked, cell_line(parse_stack(bytes(self._dump)))
+        dump = bytes(self._dump)
+        identifier = self._asked
+        line = only_cell_line(parse_stacks(dump)) if self._all else cell_line(parse_stack(dump))
         self._asked, self._settled = None, None
         return None if line is None else (identifier, line)
 
@@ -89,7 +120,7 @@ class HeldLine:
         os.close(self.descriptor)
 
 
-def _catches(thread: int, number: int) -> bool:
+def catches(thread: int, number: int) -> bool:
     """Tell whether a thread has a handler for a signal and does not block it (proc_pid_status(5))."""
     try:
         status = os.open(f"/proc/{thread}/status", os.O_RDONLY | os.O_CLOEXEC)

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.current import Current
 
 
@@ -24,6 +25,13 @@ class Keeper:
 
     def end_cell(self, message: dict[str, Any]) -> None:
         """Take note that a cell has ended; ``message`` is the host's."""
+
+    def answering(self, violation: Violation, answer: str) -> bool:  # noqa: ARG002 - for those who keep notes
+        """Make a lasting note of a held call that a person was asked about, before it is answered; False: it failed.
+
+        ``answer`` is once, session, no, or why there is none (policy/asking.py). What can't be noted is refused.
+        """
+        return True
 
     def due_seconds(self) -> float | None:
         """Return in how many seconds :meth:`catch_up` wants to be called; None: not by the clock."""

@@ -146,6 +146,8 @@ class Lifetime:
         found = current.held_line.take(now=now) if current.held_line is not None else None
         if found is not None:
             self._ledger.place(*found)
+            if current.handler.questions is not None:
+                current.handler.questions.place(*found)
 
     def start(self, message: dict[str, Any], identifier: object) -> None:
         """Replace the sandbox, if any, by one that ``message`` asks for; answered once it is up or has failed."""

@@ -8,9 +8,11 @@ import select
 import time
 
 from sentinel_kernel.linux.memory import read_memory
+from sentinel_kernel.policy.asking import NOBODY
 from sentinel_kernel.policy.request import Request, pointer_copies
-from sentinel_kernel.policy.verdict import CONTINUE, KILL, REFUSE, judge
+from sentinel_kernel.policy.verdict import ASK, CONTINUE, KILL, REFUSE, judge
 from sentinel_kernel.policy.violation import make_violation
+from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.held_line import HeldLine
     from sentinel_kernel.supervisor.ledger import Ledger
+    from sentinel_kernel.supervisor.questions import Questions
 
 _COMMAND_BYTES = 200
 _A_TURN = 64
@@ -42,6 +45,8 @@ class NotificationHandler:
         self.held_line: HeldLine | None = None
         """Finds the line of a refusal, once there is a worker."""
         self.killed_by: Violation | None = None
+        self.questions: Questions | None = None
+        """Holds what the person is asked about, once there is a worker."""
 
     @property
     def policy(self) -> CompiledPolicy:
@@ -125,11 +130,19 @@ class NotificationHandler:
         self, notification: Notification, request: Request, registers: tuple[object, ...] | None
     ) -> bool:
         verdict = judge(request, self._policy)
+        asks = verdict.kind == ASK
+        if asks and self.questions is not None:
+            self.questions.hold(notification, request, verdict)
+            return False
+        if asks:
+            verdict = replace(verdict, kind=REFUSE)
         violation = None
         if verdict.report:
             made = make_violation(
                 request, verdict, self._policy, os.urandom(8).hex(), int(time.time() * 1000)
             )
+            if asks:
+                made = replace(made, values={**made.values, "answer": NOBODY})
             violation = self._ledger.record(made, registers if verdict.kind == REFUSE else None)
         if verdict.kind == KILL:
             self.killed_by = violation
@@ -137,7 +150,7 @@ class NotificationHandler:
         if verdict.kind == CONTINUE:
             self._listener.proceed(notification.id)
             return False
-        if registers is not None and verdict.report and len(self._refusals) < _REMEMBERED:
+        if registers is not None and verdict.report and not asks and len(self._refusals) < _REMEMBERED:
             self._refusals[registers] = verdict.errno
         if (
             violation is not None

@@ -20,6 +20,12 @@ _PACKET_BYTES = 65536
 STACK_SIGNAL = 63
 """SIGRTMAX - 1: the worker's handler for it writes the stack of the thread that gets it (signal(7), real-time)."""
 
+STACKS_SIGNAL = STACK_SIGNAL - 1
+"""Likewise, for the stacks of all of its threads."""
+
+MEMORY_SIGNAL = STACK_SIGNAL - 2
+"""Its handler raises MemoryError in the running cell, with the text that is in the pipe for words."""
+
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 # Not -P: the worker's flags are what cells and the processes they spawn see. With -c the first entry of the path is
 # the current folder; it is replaced before anything is imported, and init takes the library out again.
@@ -53,12 +59,16 @@ class WorkerLink:
         self,
         listening: Sequence[socket.socket],
         stack_pipe: int,
+        word_pipe: int,
         argv: Sequence[str],
         cwd: str,
         preload: Sequence[str],
         magics: Sequence[str],
     ) -> None:
-        """Ask for a worker on the four listening sockets; STACK_SIGNAL makes it write its stack to ``stack_pipe``."""
+        """Ask for a worker on the four listening sockets.
+
+        STACK_SIGNAL makes it write its stack to ``stack_pipe``; at MEMORY_SIGNAL it reads ``word_pipe``.
+        """
         message = {
             "op": "fork",
             "argv": list(argv),
@@ -66,8 +76,10 @@ class WorkerLink:
             "preload": list(preload),
             "magics": list(magics),
             "stack_signal": STACK_SIGNAL,
+            "stacks_signal": STACKS_SIGNAL,
+            "memory_signal": MEMORY_SIGNAL,
         }
-        descriptors = [*(sock.fileno() for sock in listening), stack_pipe]
+        descriptors = [*(sock.fileno() for sock in listening), stack_pipe, word_pipe]
         socket.send_fds(self._control, [json.dumps(message).encode()], descriptors)
 
     def kill_all(self) -> None:

@@ -22,6 +22,7 @@ _CHANNELS = ("shell", "control", "stdin", "iopub")
 _DELIMITER = b"<IDS|MSG>"
 _SECONDS = 60
 STACK_SIGNAL = 63
+MEMORY_SIGNAL = 61
 MAGICS = ("sentinel_status", "sentinel_profile", "sentinel_reset", "sentinel_help")
 
 
@@ -40,6 +41,7 @@ class WarmInit:
         self._errors = (self.folder / "stderr").open("wb")
         self._workers: list[WorkerClient] = []
         self.stacks, self._stack_pipe = os.pipe()
+        self._words, self.words = os.pipe2(os.O_NONBLOCK)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -112,8 +114,11 @@ class WarmInit:
                 "preload": list(preload),
                 "magics": list(MAGICS),
                 "stack_signal": STACK_SIGNAL,
+                "memory_signal": MEMORY_SIGNAL,
+                "stacks_signal": STACK_SIGNAL - 1,
             }
-            socket.send_fds(self._control, [json.dumps(request).encode()], [*listening, self._stack_pipe])
+            descriptors = [*listening, self._stack_pipe, self._words]
+            socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
         worker = WorkerClient(paths)
         self._workers.append(worker)
         return worker
@@ -150,6 +155,8 @@ class WarmInit:
         self._errors.close()
         os.close(self.stacks)
         os.close(self._stack_pipe)
+        os.close(self._words)
+        os.close(self.words)
         shutil.rmtree(self.folder)
 
 

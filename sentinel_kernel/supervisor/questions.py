@@ -1,0 +1,279 @@
+"""Calls that are held for a person: one question for all that ask the same, answered, refused in time, or given up.
+
+Only calls that are decided by registers are held here (policy/asking.py), so that a yes may let the Linux kernel go on.
+Whatever goes wrong, and every answer but a clear yes, refuses.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+from sentinel_kernel.policy.asking import (
+    CROWD,
+    INTERRUPTED,
+    NO,
+    NOBODY,
+    ONCE,
+    SESSION,
+    TIMEOUT,
+    question_key,
+)
+from sentinel_kernel.record import MutableRecord, Record, fresh, replace
+from sentinel_kernel.supervisor.keeper import Keeper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from sentinel_kernel.linux.seccomp import Notification
+    from sentinel_kernel.policy.request import Request
+    from sentinel_kernel.policy.verdict import Verdict
+    from sentinel_kernel.policy.violation import Violation
+    from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.ledger import Ledger
+
+MOST_QUESTIONS = 8
+"""So many may be open at once; a person reads them one after the other. What comes on top is refused."""
+
+MOST_HELD = 256
+_LINE_SECONDS = 0.2
+"""How long a question waits for the line that it is about, which the worker's other threads can tell."""
+
+_ALIVE_SECONDS = 0.5
+"""How often to look whether those who ask still live: the Linux kernel does not tell."""
+
+
+class _Held(Record):
+    """One call that waits."""
+
+    notification: Notification
+    request: Request
+
+
+class _Question(MutableRecord):
+    """What is asked, and the calls that its answer is for."""
+
+    violation: Violation
+    verdict: Verdict
+    key: tuple[object, ...]
+    tell_at: float
+    deadline: float
+    told: bool = False
+    held: list[_Held] = fresh(default_factory=list)
+
+
+class Questions(Keeper):
+    """Holds what a rule says ASK about. ``tell`` sends the host an event of EVENT_ASK.
+
+    ``keepers`` are asked, before a call is answered, to make a lasting note of it.
+    """
+
+    def __init__(
+        self, tell: Callable[[dict[str, Any]], None], ledger: Ledger, keepers: Sequence[Keeper]
+    ) -> None:
+        """Start without any question; nobody can be asked before :meth:`configure`."""
+        self._tell = tell
+        self._ledger = ledger
+        self._keepers = keepers
+        self._seconds = 0.0
+        self._current: Current | None = None
+        self._generation = 0
+        self._open: dict[str, _Question] = {}
+        self._allowed: set[tuple[object, ...]] = set()
+        self._look_at = 0.0
+
+    def configure(self, seconds: float) -> None:
+        """Take note of how long an answer may take; 0: nobody can be asked."""
+        self._seconds = seconds
+
+    def forget(self) -> None:
+        """Forget what was allowed for the session: it has ended."""
+        self._allowed.clear()
+
+    @property
+    def waiting(self) -> int:
+        """Return how many calls wait for an answer."""
+        return sum(len(question.held) for question in self._open.values())
+
+    # --- the sandbox's life (Keeper)
+
+    def sandbox_ready(self, current: Current, generation: int) -> None:
+        """Hold what this sandbox asks from here on."""
+        self._open.clear()
+        self._current, self._generation = current, generation
+        current.handler.questions = self
+
+    def sandbox_gone(self, cause: dict[str, Any]) -> None:  # noqa: ARG002 - whatever it died of
+        """Give up every question: its calls have ended with the worker."""
+        self._current = None
+        for identifier in list(self._open):
+            self._close(identifier)
+
+    def due_seconds(self) -> float | None:
+        """Return in how many seconds a question is to be told, looked after, or given up."""
+        if not self._open:
+            return None
+        dues = [question.deadline if question.told else question.tell_at for question in self._open.values()]
+        return max(0.0, min(self._look_at, *dues) - time.monotonic())
+
+    def catch_up(self) -> dict[str, Any] | None:
+        """Tell the host what waited for its line; give up what nobody answered, or nobody asks any more."""
+        now = time.monotonic()
+        for identifier, question in list(self._open.items()):
+            if not question.told and now >= question.tell_at:
+                self._ask(question)
+            if now >= question.deadline:
+                self.answer(identifier, TIMEOUT)
+        if self._open and now >= self._look_at:
+            self._look_at = now + _ALIVE_SECONDS
+            self._drop_the_dead()
+        return None
+
+    # --- asking
+
+    def hold(self, notification: Notification, request: Request, verdict: Verdict) -> None:
+        """Hold a call until its question is answered; at once where the answer is known, or can't be had."""
+        current = self._current
+        if current is None:
+            return
+        rule = verdict.rule
+        key = question_key(rule.place or rule.origin, rule.syscall, request.arguments)
+        held = _Held(notification, request)
+        known = next((question for question in self._open.values() if question.key == key), None)
+        if key in self._allowed:
+            self._allow(current, held, self._described(current, request, verdict), SESSION)
+        elif known is not None and self.waiting < MOST_HELD:
+            known.held.append(held)
+        elif self._seconds <= 0 or len(self._open) >= MOST_QUESTIONS or self.waiting >= MOST_HELD:
+            self._refuse(current, held, verdict, NOBODY if self._seconds <= 0 else CROWD)
+        else:
+            self._begin(current, held, verdict, key)
+
+    def _begin(self, current: Current, held: _Held, verdict: Verdict, key: tuple[object, ...]) -> None:
+        now = time.monotonic()
+        violation = self._described(current, held.request, verdict)
+        question = _Question(violation, verdict, key, now + _LINE_SECONDS, now + self._seconds)
+        question.held.append(held)
+        if not self._open:
+            self._look_at = now + _ALIVE_SECONDS
+        self._open[violation.id] = question
+        line = current.held_line
+        # Only the worker's first thread runs cells; of others the line can't be told from that of another cell.
+        is_main = held.request.is_worker and held.request.tid == held.request.pid
+        waiting = {item.request.tid for other in self._open.values() for item in other.held}
+        if not is_main or line is None or not line.ask_beside(violation.id, held.request.pid, waiting):
+            self._ask(question)
+
+    def _described(self, current: Current, request: Request, verdict: Verdict) -> Violation:
+        # By now it is there; at the supervisor's start it would be too early.
+        from sentinel_kernel.policy.violation import make_violation  # noqa: PLC0415
+
+        return make_violation(
+            request, verdict, current.handler.policy, os.urandom(8).hex(), int(time.time() * 1000)
+        )
+
+    def place(self, identifier: str, line: int) -> None:
+        """Add the line that a question is about, and ask it."""
+        question = self._open.get(identifier)
+        if question is not None and not question.told:
+            question.violation = replace(question.violation, line=line)
+            self._ask(question)
+
+    def _ask(self, question: _Question) -> None:
+        question.told = True
+        self._tell(
+            {
+                "generation": self._generation,
+                "ask": question.violation.to_json(),
+                "why": question.verdict.rule.reason,
+                "seconds": max(0.0, question.deadline - time.monotonic()),
+            }
+        )
+
+    # --- answers
+
+    def answer(self, identifier: str, answer: str) -> bool:
+        """Answer every call that waits for this question; False where there is no such question any more."""
+        question = self._open.pop(identifier, None)
+        current = self._current
+        if question is None or current is None:
+            return False
+        if answer == SESSION:
+            self._allowed.add(question.key)
+        for held in question.held:
+            try:
+                if answer in (ONCE, SESSION):
+                    self._allow(current, held, question.violation, answer)
+                elif answer == INTERRUPTED:
+                    current.sandbox.listener.refuse(held.notification.id, errno.EINTR)
+                else:
+                    self._refuse(current, held, question.verdict, answer, question.violation.line)
+            except Exception:  # noqa: BLE001 - fail closed: whatever went wrong here, the call is refused
+                current.sandbox.listener.refuse(held.notification.id, errno.EPERM)
+        if answer in (TIMEOUT, INTERRUPTED):
+            self._told_closed(identifier, answer)
+        return True
+
+    def interrupt(self) -> None:
+        """Let every held call fail with EINTR: no signal breaks it while it is held (WAIT_KILLABLE_RECV).
+
+        To be called once the signal is out: it is delivered when the call returns, and code that makes the call again
+        after EINTR, as Python does (PEP 475), sees it before.
+        """
+        for identifier in list(self._open):
+            self.answer(identifier, INTERRUPTED)
+
+    def _allow(self, current: Current, held: _Held, violation: Violation, answer: str) -> None:
+        from sentinel_kernel.policy.verdict import ASK, CONTINUE, judge  # noqa: PLC0415 - as above
+
+        # The profile may have changed since it was asked.
+        now = judge(held.request, current.handler.policy)
+        if now.kind not in (ASK, CONTINUE):
+            self._refuse(current, held, now, "")
+        elif not self._note(violation, answer):
+            self._refuse(current, held, now, NOBODY)
+        else:
+            current.sandbox.listener.proceed(held.notification.id)
+
+    def _refuse(
+        self, current: Current, held: _Held, verdict: Verdict, answer: str, line: int | None = None
+    ) -> None:
+        from sentinel_kernel.policy.verdict import REFUSE  # noqa: PLC0415 - as above
+
+        # A rule that kills by now kills at the next such call; this one is only refused.
+        refused = replace(verdict, kind=REFUSE)
+        made = self._described(current, held.request, refused)
+        if answer:
+            made = replace(made, values={**made.values, "answer": answer})
+        recorded = self._ledger.record(replace(made, line=line))
+        self._note(recorded, answer or NO)
+        current.sandbox.listener.refuse(held.notification.id, verdict.errno)
+
+    def _note(self, violation: Violation, answer: str) -> bool:
+        """Have a lasting note made; False where that failed."""
+        failed = [keeper for keeper in self._keepers if not keeper.answering(violation, answer)]
+        return not failed
+
+    # --- ends
+
+    def _drop_the_dead(self) -> None:
+        current = self._current
+        if current is None:
+            return
+        for identifier, question in list(self._open.items()):
+            question.held = [
+                held for held in question.held if current.sandbox.listener.is_valid(held.notification.id)
+            ]
+            if not question.held:
+                self._close(identifier)
+
+    def _close(self, identifier: str) -> None:
+        """Take back a question that nobody asks any more."""
+        if self._open.pop(identifier).told:
+            self._told_closed(identifier, "gone")
+
+    def _told_closed(self, identifier: str, why: str) -> None:
+        self._tell({"generation": self._generation, "closed": identifier, "why": why})
