@@ -58,11 +58,15 @@ class Current(MutableRecord):
     switching: Switching
     handler: NotificationHandler
     channels: Channels | None
+    own_limits: frozenset[str] = frozenset()
+    """The names of the limits that are the person's own (policy/own_limits.py)."""
     served: bool = False
     """A worker has run in it: from then on what goes wrong inside may be a cell's doing."""
     worker_pid: int = -1
     worker_pidfd: int = -1
     held_line: HeldLine | None = None
+    word_pipe: int = -1
+    """Write end of the pipe that the worker's MemoryError takes its text from."""
     error_output: bytearray = fresh(default_factory=bytearray)
     watched: set[int] = fresh(default_factory=set)
 
@@ -112,6 +116,7 @@ def make_sandbox(
             Switching(policies[0], preparation.reachable),
             handler,
             channels,
+            own_limits=frozenset(name for name, _ in request.limits),
         )
 
 
@@ -124,6 +129,7 @@ def ready_fields(current: Current, generation: int) -> dict[str, Any]:
         "rung": _RUNG,
         "boot_seconds": current.sandbox.boot_seconds,
         "sizes": as_dict(current.preparation.plan.sizes),
+        "ceiling": as_dict(current.preparation.ceiling),
         "notices": list(current.preparation.plan.notices),
     }
 
@@ -189,10 +195,12 @@ def give_channels(current: Current, request: StartRequest) -> None:
     if current.channels is None:
         return
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    words, current.word_pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         current.link.fork_worker(
             current.channels.listening,
             writer,
+            words,
             (*request.argv, *request.argv_once),
             current.preparation.plan.workspace,
             current.preparation.profile.preload,
@@ -200,6 +208,7 @@ def give_channels(current: Current, request: StartRequest) -> None:
         )
     finally:
         os.close(writer)
+        os.close(words)
     current.held_line = current.handler.held_line = HeldLine(reader, STACK_SIGNAL)
     current.channels.close()
     current.channels = None
@@ -213,6 +222,9 @@ def drop_worker(current: Current, poll: select.poll) -> None:
         os.close(current.worker_pidfd)
     if current.held_line is not None:
         current.held_line.close()
+    if current.word_pipe >= 0:
+        os.close(current.word_pipe)
+        current.word_pipe = -1
     current.held_line = current.handler.held_line = None
     current.worker_pidfd = current.worker_pid = current.handler.worker_pid = -1
 

@@ -13,6 +13,7 @@ from sentinel_kernel.worker import late_debugger
 from sentinel_kernel.worker.late_debugger import LateDebugger
 from sentinel_kernel.worker.output import OutputThread, OutStream
 from sentinel_kernel.worker.shell import ZMQInteractiveShell
+from sentinel_kernel.worker.soft_memory import let_go
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,7 +94,9 @@ class SentinelKernel(IPythonKernel):
             self.iopub_thread.release()
         if isinstance(self.shell, ZMQInteractiveShell):
             self.shell.expect(code)
-        reply = await super().do_execute(code, *args, **kwargs)
+        reply: Any = await super().do_execute(code, *args, **kwargs)
+        if str(reply.get("ename", "")).endswith("MemoryError"):
+            let_go()
         # ipykernel does so next, by a round trip to IOPub's thread. The cell's code is done: no interrupt comes now.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, OutStream):

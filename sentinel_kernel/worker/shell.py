@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from typing import Any
 
 from ipykernel import zmqshell
+
+from sentinel_kernel.worker.soft_memory import make_room
 
 
 class _Expected(threading.local):
@@ -25,6 +29,12 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
     def expect(self, code: str) -> None:
         """Say that ``code`` is about to be transformed, and then perhaps again."""
         self._expected.code, self._expected.transformed = code, None
+
+    def showtraceback(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the base has it
+        """Show the error of a cell; one about memory needs some to be shown."""
+        if isinstance(sys.exc_info()[1], MemoryError):
+            make_room()
+        super().showtraceback(*args, **kwargs)
 
     def transform_cell(self, raw_cell: str) -> str:
         """Return the Python that the cell's source stands for."""

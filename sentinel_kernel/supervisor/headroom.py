@@ -1,0 +1,110 @@
+"""Keeping processes within what is left of the memory where no cgroup does: RLIMIT_DATA, then the last resort."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import select
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.supervisor.memory_use import MemoryUse
+    from sentinel_kernel.supervisor.processes import Process, Processes
+
+_STEP_BYTES = 1 << 20
+_WORTH_KILLING = 16
+"""A process below a sixteenth of the limit is not what used it up."""
+
+_LEAST_BYTES = 16 << 20
+_RESERVE = 16
+"""A sixteenth of the limit is kept back: the traceback of a MemoryError is made out of it."""
+
+_SLACK = 8
+"""What is mapped and not touched, free parts of the heap above all, may be an eighth of the limit more."""
+
+
+class Headroom:
+    """What each process may still take, written anew at each sample, and who goes where that was not enough."""
+
+    def __init__(self, processes: Processes, use: MemoryUse) -> None:
+        """Hold ``processes``, of which ``use`` knows the sum."""
+        self._processes = processes
+        self._use = use
+        self._written: dict[int, int] = {}
+        self._dying = -1
+
+    def write(self, allowed_bytes: int, spared: int) -> None:
+        """Leave each process what the others and the files in memory leave of ``allowed_bytes``; not ``spared``.
+
+        A single huge allocation then fails in the call. RLIMIT_DATA counts what is mapped, touched or not; the hard
+        limit, made for the ceiling, stays.
+        """
+        total = self._use.total_bytes
+        written = {}
+        for process in self._processes:
+            if process.pid == spared:
+                continue
+            others = max(0, total - process.anonymous_bytes)
+            slack = min(max(0, process.data_bytes - process.anonymous_bytes), allowed_bytes // _SLACK)
+            bound = allowed_bytes - allowed_bytes // _RESERVE - others + slack
+            bound = max(_LEAST_BYTES, bound) // _STEP_BYTES * _STEP_BYTES
+            if self._written.get(process.pid) != bound:
+                with contextlib.suppress(OSError):
+                    hard = resource.prlimit(process.pid, resource.RLIMIT_DATA)[1]
+                    soft = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+                    resource.prlimit(process.pid, resource.RLIMIT_DATA, (soft, hard))
+            written[process.pid] = bound
+        self._written = written
+
+    def forget(self) -> None:
+        """Write every limit again at the next :meth:`write`: somebody else has."""
+        self._written = {}
+
+    def worst(self, allowed_bytes: int, worker: int) -> Process | None:
+        """Return the process to kill: the largest but ``worker`` and pid 1, if it is worth it; None: the worker."""
+        candidates = [
+            (process, size)
+            for process, size in self._use.largest(len(self._processes))
+            if process.pid not in (worker, self._processes.first)
+            and size >= max(allowed_bytes // _WORTH_KILLING, _STEP_BYTES)
+        ]
+        return candidates[0][0] if candidates else None
+
+    def kill(self, process: Process) -> bool:
+        """Kill one process and watch it go; False where it is gone already, or another one under its number."""
+        try:
+            descriptor = os.pidfd_open(process.pid)
+        except OSError:
+            return False
+        # The number was opened after it was listed: its own files tell whether it still is that process.
+        if not process.measure():
+            os.close(descriptor)
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        self._let_go()
+        self._dying = descriptor
+        return True
+
+    @property
+    def waits_for_death(self) -> bool:
+        """Whether a process that was killed has not given its memory back yet."""
+        if self._dying < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._dying, select.POLLIN)
+        if not poll.poll(0):
+            return True
+        self._let_go()
+        return False
+
+    def _let_go(self) -> None:
+        if self._dying >= 0:
+            os.close(self._dying)
+            self._dying = -1
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._let_go()

@@ -1,0 +1,279 @@
+"""Measuring what the sandbox uses, telling the host that asked, and holding memory: soft first, then hard."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+
+from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.headroom import Headroom
+from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.memory_use import Machine, MemoryUse
+from sentinel_kernel.supervisor.processes import Processes
+from sentinel_kernel.supervisor.soft_memory import SoftMemory, memory_limit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from sentinel_kernel.policy.plan import Sizes
+    from sentinel_kernel.supervisor.current import Current
+
+RUNNING_SECONDS = 0.1
+IDLE_SECONDS = 2.0
+_LEAST_SECONDS = 0.01
+_SETTLED_SECONDS = 0.25
+"""So long after a cell has ended its memory is measured exactly, if no other one runs by then."""
+
+_TOUCHED_A_SECOND = 2 << 30
+"""Bytes that one processor can make resident in a second: the nearer the limit, the more often is looked."""
+
+_SHARE_OF_TIME = 50
+"""Measuring may take a fiftieth of a processor: what takes long is done less often, save near the limit."""
+
+SOFT_SHARE = 0.9
+_EXACT_SHARE = 0.7
+_EXACTLY_AT_MOST_BYTES = 2 << 30
+_SUSPECT_SHARE = 0.85
+
+
+class Meter(Keeper):
+    """Samples the sandbox in use."""
+
+    def __init__(self, send: Callable[[str, dict[str, Any]], None]) -> None:
+        """Tell the host through ``send``, which takes an event's name and its fields."""
+        self._send = send
+        self._machine = Machine()
+        self._watched = False
+        self._told_limits: Sizes | None = None
+        self._current: Current | None = None
+        self._generation = 0
+        self._due = 0.0
+        self._settle: float | None = None
+        self.running = False
+        self.sample: dict[str, Any] = {}
+        """The last sample, as EVENT_USAGE sends it."""
+
+    def watch(self, *, on: bool) -> None:
+        """Send samples from here on, or no more."""
+        self._watched = on
+        self._told_limits = None
+        if on and self._current is not None:
+            self._due = 0.0
+
+    def sandbox_ready(self, current: Current, generation: int) -> None:
+        """Begin to measure a sandbox."""
+        self._leave()
+        self._current, self._generation = current, generation
+        self._processes = Processes(current.sandbox.pid)
+        self._use = MemoryUse(current, self._processes)
+        self._headroom = Headroom(self._processes, self._use)
+        self._soft = SoftMemory(current)
+        self._sizes = current.preparation.plan.sizes
+        self._told_limits = None
+        self.running = False
+        self._cpu_seconds = self._cpu_before = 0.0
+        self._cpu_at = time.monotonic()
+        self._cpu_percent = 0.0
+        self._peak = 0
+        self._data_peak = 0
+        self._over_since: float | None = None
+        self._due = time.monotonic() + _SETTLED_SECONDS
+        self._settle = self._due
+
+    def sandbox_gone(self, cause: dict[str, Any]) -> None:  # noqa: ARG002 - of whatever cause
+        """Stop measuring."""
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._current is not None:
+            self._current = None
+            self._processes.close()
+            self._use.close()
+            self._headroom.close()
+
+    def begin_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - whatever the cell is
+        """Count a cell's use from here on."""
+        if self._current is None:
+            return
+        self.running = True
+        self._settle = None
+        self._cpu_before = self._read_cpu(self._processes.cpu_seconds())
+        self._peak = self._use.total_bytes
+        self._data_peak = 0
+        self._soft.begin_cell(self._use.total_bytes)
+        self._due = time.monotonic() + min(RUNNING_SECONDS, self._interval())
+
+    def end_cell(self, message: dict[str, Any]) -> None:
+        """Take the cell's last sample, and say so where memory is what it ended for."""
+        if self._current is None or not self.running:
+            return
+        self._measure()
+        self.running = False
+        ename = str(message.get("ename") or "")
+        failed = message.get("status") == "error"
+        limit = self._sizes.memory_bytes
+        if limit and failed and not self._soft.told:
+            near = max(self._peak, self._data_peak) >= limit * _SUSPECT_SHARE
+            if ename.endswith("MemoryError") or (near and ename != "KeyboardInterrupt"):
+                used = max(self._peak, min(self._data_peak, limit))
+                self._send_limit(memory_limit(self._current, "refused", used, self._use, self._processes))
+        self._tell()
+        self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
+
+    def due_seconds(self) -> float | None:
+        """Return when the next sample is due."""
+        return None if self._current is None else max(0.0, self._due - time.monotonic())
+
+    def catch_up(self) -> dict[str, Any] | None:
+        """Take the sample that is due; return a cause where the worker has to go."""
+        current = self._current
+        if current is None or time.monotonic() < self._due:
+            return None
+        began = time.monotonic()
+        self._measure()
+        if self._settle is not None and not self.running and began >= self._settle:
+            self._settle = None
+            self._settled()
+            if self._use.private_bytes <= _EXACTLY_AT_MOST_BYTES:
+                self._use.measure_exactly()
+        cause = self._hold(current)
+        self._tell()
+        now = time.monotonic()
+        wait = IDLE_SECONDS
+        if self.running or self._over_since is not None:
+            wait = max(self._interval(), (now - began) * _SHARE_OF_TIME / 10)
+        self._due = now + wait
+        if self._settle is not None:
+            self._due = min(self._due, self._settle)
+        return cause
+
+    def _settled(self) -> None:
+        """Have what is free given back where much is used; no cell runs."""
+        allowed = self._allowed()
+        if allowed is not None and self._use.total_bytes > allowed * _EXACT_SHARE:
+            self._soft.trim()
+        self._headroom.forget()
+
+    def _interval(self) -> float:
+        """Return in how many seconds the soft mark could be reached, within bounds."""
+        limit = self._allowed()
+        if limit is None:
+            return RUNNING_SECONDS
+        left = limit * SOFT_SHARE - self._use.total_bytes
+        processors = self._sizes.cpu_count or 2
+        return min(RUNNING_SECONDS, max(_LEAST_SECONDS, left / (_TOUCHED_A_SECOND * processors)))
+
+    def _allowed(self) -> int | None:
+        """Return what the sandbox may use now: the profile's memory, or less where the machine runs short."""
+        spare = self._use.total_bytes + max(0, self._machine.spare_bytes())
+        limit = self._sizes.memory_bytes
+        return spare if limit is None else min(limit, spare)
+
+    def _measure(self) -> None:
+        current = self._current
+        if current is None:
+            return
+        sizes = current.preparation.plan.sizes
+        if sizes is not self._sizes:
+            self._sizes = sizes
+            self._headroom.forget()
+        self._processes.refresh()
+        limit = sizes.memory_bytes
+        forked = len(self._processes) > 2
+        exactly_above = int(limit * _EXACT_SHARE) if limit is not None and forked else None
+        used = self._use.measure(exactly_above=exactly_above)
+        self._peak = max(self._peak, used)
+        worker = max(current.worker_pid, current.sandbox.pid)
+        for process in self._processes:
+            if process.pid == worker:
+                self._data_peak = max(self._data_peak, process.data_bytes)
+        self._read_cpu(self._processes.cpu_seconds())
+
+    def _read_cpu(self, seconds: float) -> float:
+        now = time.monotonic()
+        seconds = max(seconds, self._cpu_seconds)
+        if now - self._cpu_at >= _LEAST_SECONDS:
+            self._cpu_percent = 100 * (seconds - self._cpu_seconds) / (now - self._cpu_at)
+            self._cpu_seconds, self._cpu_at = seconds, now
+        return seconds
+
+    def _hold(self, current: Current) -> dict[str, Any] | None:
+        """Do what the last sample asks for: headroom, the soft mark, the hard one."""
+        used = self._use.total_bytes
+        allowed = self._allowed()
+        if allowed is None:
+            return None
+        worker = current.worker_pid
+        spared = current.sandbox.pid if worker > 0 else -1
+        self._headroom.write(allowed, spared)
+        if self.running and worker > 0 and self._soft.due(used, int(allowed * SOFT_SHARE)):
+            told = memory_limit(current, "soft", used, self._use, self._processes)
+            if self._soft.raise_it(told):
+                self._send_limit(told)
+        if used <= allowed or (
+            used < self._soft.begun_at + (used >> 4) and allowed != self._sizes.memory_bytes
+        ):
+            self._over_since = None
+            return None
+        return self._kill(current, used, allowed)
+
+    def _kill(self, current: Current, used: int, allowed: int) -> dict[str, Any] | None:
+        """Kill the worst process, children first; return the cause where that is the worker."""
+        if not self._use.exact and len(self._processes) > 2:
+            used = self._use.measure_exactly()
+        if used <= allowed:
+            self._over_since = None
+            return None
+        self._over_since = self._over_since or time.monotonic()
+        if self._headroom.waits_for_death:
+            return None
+        told = memory_limit(current, "kill", used, self._use, self._processes)
+        worst = self._headroom.worst(allowed, current.worker_pid)
+        if worst is not None and current.worker_pid > 0:
+            told["detail"] = f"{worst.name()} ({worst.anonymous_bytes >> 20} MiB)"
+            if self._headroom.kill(worst):
+                self._send_limit(told)
+            return None
+        told["detail"] = "worker"
+        self._send_limit(told)
+        if current.worker_pid <= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(current.sandbox.pidfd, signal.SIGKILL)
+            return None
+        return {"kind": "limit", "limit": told}
+
+    def _send_limit(self, limit: dict[str, Any]) -> None:
+        self._send(protocol.EVENT_LIMIT, {"generation": self._generation, "limit": limit})
+
+    def _tell(self) -> None:
+        sizes = self._sizes
+        self.sample = {
+            "ms": int(time.time() * 1000),
+            "memory_bytes": self._use.total_bytes,
+            "memory_peak_bytes": self._peak,
+            "cpu_percent": round(self._cpu_percent, 1),
+            "cpu_seconds": round(max(0.0, self._cpu_seconds - self._cpu_before), 2),
+            "pids": len(self._processes),
+            "disk_bytes": self._use.disk_bytes,
+            "running": self.running,
+        }
+        if not self._watched:
+            return
+        fields: dict[str, Any] = {"generation": self._generation, "sample": self.sample}
+        if sizes is not self._told_limits:
+            self._told_limits = sizes
+            fields["limits"] = {
+                "memory_bytes": sizes.memory_bytes,
+                "pids": sizes.pids,
+                "cpu_count": sizes.cpu_count,
+                "disk_bytes": sizes.disk_bytes,
+            }
+        self._send(protocol.EVENT_USAGE, fields)
+
+    def close(self) -> None:
+        """Release all."""
+        self._leave()
+        self._machine.close()

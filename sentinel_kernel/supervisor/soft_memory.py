@@ -1,0 +1,115 @@
+"""The soft mark: a signal whose handler in the worker raises MemoryError in the running cell, with the figures."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+from sentinel_kernel.linux.process import signal_thread
+from sentinel_kernel.supervisor.held_line import catches
+from sentinel_kernel.supervisor.worker_link import MEMORY_SIGNAL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.memory_use import MemoryUse
+    from sentinel_kernel.supervisor.processes import Processes
+
+_AGAIN_SECONDS = 0.3
+"""An exception may be swallowed (in a finalizer, by a bare except): after this long it is raised again."""
+
+_GROWTH = 64
+"""A cell that begins above the mark may run: only one that has grown by a 64th of it is stopped."""
+
+_SHOWN_FILES = {"disk_bytes": "held files", "tmp_bytes": "/tmp", "home": "HOME", "shm_bytes": "/dev/shm"}
+
+
+class SoftMemory:
+    """Decides when the running cell gets MemoryError, and sends it."""
+
+    def __init__(self, current: Current) -> None:
+        """Speak to the worker of ``current``."""
+        self._current = current
+        self._next = 0.0
+        self.begun_at = 0
+        """What was used when the cell began."""
+
+        self.told = False
+        """Whether this cell was told."""
+
+    def begin_cell(self, used: int) -> None:
+        """Take note that a cell begins with ``used`` bytes taken."""
+        self.begun_at = used
+        self.told = False
+        self._next = 0.0
+
+    def due(self, used: int, mark: int) -> bool:
+        """Tell whether the running cell is to be stopped at ``used`` bytes."""
+        return used >= mark and used >= self.begun_at + mark // _GROWTH and time.monotonic() >= self._next
+
+    def raise_it(self, limit: dict[str, Any]) -> bool:
+        """Raise MemoryError in the cell; True where it is the first time, so that the host is told once.
+
+        Only a worker that catches the signal gets it: at its default it would end the worker (signal(7)).
+        """
+        self._next = time.monotonic() + _AGAIN_SECONDS
+        worker, pipe = self._current.worker_pid, self._current.word_pipe
+        if pipe < 0 or not catches(worker, MEMORY_SIGNAL):
+            return False
+        with contextlib.suppress(
+            OSError
+        ):  # full where the cell never reads it: the exception has no text then
+            os.write(pipe, _words(limit).encode() + b"\n")
+        with contextlib.suppress(ProcessLookupError):
+            signal_thread(worker, worker, MEMORY_SIGNAL)
+        first, self.told = not self.told, True
+        return first
+
+    def trim(self) -> None:
+        """Ask the worker for the free pages of its heap; no cell runs."""
+        if catches(self._current.worker_pid, MEMORY_SIGNAL):
+            with contextlib.suppress(ProcessLookupError):
+                signal_thread(self._current.worker_pid, self._current.worker_pid, MEMORY_SIGNAL)
+
+
+def memory_limit(
+    current: Current, stage: str, used: int, use: MemoryUse, processes: Processes
+) -> dict[str, Any]:
+    """Return a limit's event for memory; ``detail`` says what holds most of it."""
+    allowed = current.preparation.plan.sizes.memory_bytes
+    return {
+        "name": "memory",
+        "stage": stage,
+        "used": used,
+        "allowed": used if allowed is None else allowed,
+        "unit": "bytes",
+        "profile": current.preparation.profile.name,
+        "backend": getattr(getattr(current, "backend", None), "name", "fallback"),
+        "detail": _holders(current, use, processes),
+    }
+
+
+def _holders(current: Current, use: MemoryUse, processes: Processes) -> str:
+    """Return the largest holders of memory, in words."""
+    held = [
+        (size, "the notebook's process" if process.pid == current.worker_pid else process.name())
+        for process, size in use.largest(3)
+        if process.pid != processes.first
+    ]
+    held += [(size, _SHOWN_FILES[name]) for name, size in use.held_bytes.items()]
+    held.append((use.shared_bytes, "shared memory"))
+    held.sort(key=lambda entry: entry[0], reverse=True)
+    return ", ".join(f"{name} {size >> 20} MiB" for size, name in held[:3] if size >= 1 << 20)
+
+
+def _words(limit: dict[str, Any]) -> str:
+    """Return the text of the exception."""
+    allowed = limit["allowed"] >> 20
+    return (
+        f"{limit['used'] >> 20} MiB of memory are in use ({limit['detail']}); profile '{limit['profile']}' allows "
+        f"{allowed} MiB. The cell was stopped before it would have been killed; all variables are kept. Free some "
+        f"(del NAME), work in smaller parts, or raise the limit: %sentinel_limit memory={2 * allowed}M"
+    )
