@@ -42,6 +42,10 @@ OP_WATCH = "watch"
 """Whether the host wants EVENT_USAGE (``on``)."""
 
 EVENT_REPLY = "reply"
+OP_AUDIT = "audit"
+"""Asks for the audit's state, once all that was reported so far is written."""
+OP_WORDS = "words"
+"""The words (``semantic_msg``, ``hint``, ``remedy`` ...) that the person was shown for the refusal ``violation``."""
 EVENT_CHANNELS = "channels"
 EVENT_READY = "ready"
 EVENT_VIOLATION = "violation"
@@ -58,6 +62,8 @@ HOST_MAGICS = ("sentinel_help", "sentinel_profile", "sentinel_reset", "sentinel_
 
 # One encoder: json.dumps makes a new one for each call that wants no spaces.
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+EVENT_AUDIT = "audit"
+"""The audit's state where it changed (``audit``: state, reason, remedy, path, and what was lost)."""
 _INT_BYTES = array.array("i").itemsize
 _ROOM = socket.CMSG_SPACE(MAXIMUM_DESCRIPTORS * _INT_BYTES)
 # One for the whole process, which reads packets in one thread: a fresh buffer of this size is mapped and unmapped by
