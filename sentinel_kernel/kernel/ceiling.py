@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.errors import SentinelError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sentinel_kernel.kernel.settings import Settings
     from sentinel_kernel.policy.profile import Profile
+
+FREE, ASK, NEVER = "free", "ask", "never"
+"""A magic may choose the profile; only if the person agrees; not at all."""
 
 
 class Ceiling:
@@ -25,18 +30,41 @@ class Ceiling:
 
         return self._settings.ceiling or DEFAULT_CEILING
 
+    @property
+    def locked(self) -> bool:
+        """Whether a lab keeps every kernel under one profile."""
+        return self._settings.lab is not None and self._settings.lab.locked
+
     def allows(self, profile: Profile) -> bool:
-        """Tell whether ``profile`` gives nothing that the ceiling, or the profile of the start, does not give."""
+        """Tell whether a magic may choose ``profile`` without a question."""
+        return self.grants(profile) == FREE
+
+    def grants(self, profile: Profile) -> str:
+        """Tell how a magic gets ``profile``: FREE, ASK or NEVER."""
+        if profile.name == self._settings.profile:
+            return FREE
+        if self._settings.lab is not None:
+            # The person at the notebook is not who laid this down: a yes of theirs does not count.
+            from sentinel_kernel.policy.compare import no_larger  # noqa: PLC0415 - not on the start path
+
+            free = not self.locked and self._within(profile, [self.name])
+            most = self._load(self.name)
+            return FREE if free and most is not None and no_larger(profile, most) else NEVER
+        return FREE if self._within(profile, {self.name, self._settings.profile}) else ASK
+
+    def _within(self, profile: Profile, names: Iterable[str]) -> bool:
+        """Tell whether ``profile`` gives nothing that one of the others does not give."""
         from sentinel_kernel.policy.compare import is_within  # noqa: PLC0415 - not on the start path
+
+        machine = os.uname().machine
+        return any(
+            is_within(profile, other, machine) for name in names if (other := self._load(name)) is not None
+        )
+
+    def _load(self, name: str) -> Profile | None:
         from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
 
-        if profile.name == self._settings.profile:
-            return True
-        machine = os.uname().machine
-        for name in {self.name, self._settings.profile}:
-            try:
-                if is_within(profile, load_profile(name, self._settings.profile_directories), machine):
-                    return True
-            except (SentinelError, OSError):
-                continue  # a ceiling that can't be read allows nothing
-        return False
+        try:
+            return load_profile(name, self._settings.profile_directories)
+        except (SentinelError, OSError):
+            return None  # a ceiling that can't be read allows nothing

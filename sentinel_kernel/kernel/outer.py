@@ -93,6 +93,19 @@ def receive(socket: Socket) -> list[Part] | None:
     return [frame.bytes if len(frame) <= _COPIED_BYTES else frame.buffer for frame in frames]
 
 
+def deliver(socket: Socket, parts: Sequence[Part]) -> bool:
+    """Send one message to a client that must be there; False where it is not, or takes nothing now."""
+    socket.stirred[0] = True
+    socket.router_mandatory = 1
+    try:
+        socket.send_multipart([bytes(part) for part in parts], _LAST_PART)
+    except zmq.ZMQError:
+        return False  # EHOSTUNREACH: the client is gone. EAGAIN: it has stopped reading
+    finally:
+        socket.router_mandatory = 0
+    return True
+
+
 def send(socket: Socket, parts: Sequence[Part]) -> bool:
     """Send one message; False where the socket takes none now (nothing was sent then).
 

@@ -6,6 +6,8 @@ import os
 import sys
 
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.kernel.lab_config import LabConfig, read_lab_config
+from sentinel_kernel.kernel.lab_rule import Granted, under_lab
 from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False  # nothing slow may be imported before the supervisor is started
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PROFILE = "strict"
 DEFAULT_CEILING = "datascience"
+ASK_SECONDS = 120.0
 
 _WORKER_VARIABLES = frozenset(
     {
@@ -44,7 +47,7 @@ class Settings(Record):
     worker_arguments: tuple[str, ...]
     profile: str
     ceiling: str
-    """The widest profile that a magic may switch to ("": the default)."""
+    """The widest profile that a magic may switch to without a question to the person ("": the default)."""
 
     profile_directories: tuple[str, ...]
     language: str
@@ -57,25 +60,66 @@ class Settings(Record):
     """Whether a warm spare may be kept."""
 
     parent_pid: int
+    ask_seconds: float
+    """How long the person may take for an answer; 0: nobody is asked."""
+
+    lab: LabConfig | None
+    """What a lab has laid down for this machine."""
+
+    fault: SentinelError | None
+    """Why no sandbox may be started."""
+
+    notices: tuple[tuple[str, str], ...]
+    """What of the user's own settings does not count, in English and Chinese."""
 
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str], folder: str) -> Settings:
     """Return the settings. Raises SentinelError where there is no connection file."""
     connection_file, rest = _connection_file(arguments)
     parent = environment.get("JPY_PARENT_PID", "")
+    lab, fault = _lab()
+    granted = Granted(
+        profile=environment.get("SENTINEL_PROFILE", ""),
+        ceiling=environment.get("SENTINEL_CEILING", ""),
+        profile_directories=profile_directories(environment),
+        python=environment.get("SENTINEL_PYTHON", ""),
+        ask_seconds=ask_seconds(environment),
+        notices=(),
+    )
+    if lab is not None:
+        granted = under_lab(lab, granted)
     return Settings(
         connection_file=connection_file,
         worker_arguments=tuple(rest),
-        profile=environment.get("SENTINEL_PROFILE") or DEFAULT_PROFILE,
-        ceiling=environment.get("SENTINEL_CEILING", ""),
-        profile_directories=profile_directories(environment),
+        profile=granted.profile or DEFAULT_PROFILE,
+        ceiling=granted.ceiling,
+        profile_directories=granted.profile_directories,
         language=language(environment),
         workspace=os.path.realpath(folder),
         environment=worker_environment(environment),
-        python=environment.get("SENTINEL_PYTHON") or sys.executable,
+        python=granted.python or sys.executable,
         spare=wants_spare(environment),
         parent_pid=int(parent) if parent.isdecimal() else 0,
+        ask_seconds=granted.ask_seconds,
+        lab=lab,
+        fault=fault,
+        notices=granted.notices,
     )
+
+
+def _lab() -> tuple[LabConfig | None, SentinelError | None]:
+    try:
+        return read_lab_config(), None
+    except SentinelError as error:
+        return None, error  # told in every cell, in place of a sandbox
+
+
+def ask_seconds(environment: Mapping[str, str]) -> float:
+    """Return how long a question to the person stands: SENTINEL_ASK is never, person, or a number of seconds."""
+    chosen = environment.get("SENTINEL_ASK", "").lower()
+    if chosen.isdecimal() and len(chosen) < len("100000"):
+        return float(chosen)
+    return 0.0 if chosen not in ("", "person") else ASK_SECONDS
 
 
 def _connection_file(arguments: Sequence[str]) -> tuple[str, list[str]]:

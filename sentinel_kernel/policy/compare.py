@@ -7,6 +7,7 @@ from functools import lru_cache
 from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.bpf import arguments_to_try
 from sentinel_kernel.policy.compiled import compile_policy
+from sentinel_kernel.policy.resources import limit_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,22 @@ def is_within(profile: Profile, ceiling: Profile, machine: str) -> bool:
         for number, rules in inner.rules.items()
         for arguments in arguments_to_try((*rules, *outer.rules.get(number, ())))
     )
+
+
+def no_larger(profile: Profile, ceiling: Profile) -> bool:
+    """Tell whether no limit of ``profile`` is above the one that ``ceiling`` sets, on any machine."""
+    return all(
+        _at_most(getattr(profile.resources, name), getattr(ceiling.resources, name)) for name in limit_names()
+    )
+
+
+def _at_most(size: object, most: object) -> bool:
+    """Compare two limits; a share of the memory and a number of bytes can't be told, and are not the same."""
+    if most is None or size == most:
+        return True
+    if isinstance(size, str) and isinstance(most, str):
+        return int(size[:-1]) <= int(most[:-1])
+    return isinstance(size, int | float) and isinstance(most, int | float) and size <= most
 
 
 def gives_more(policy: CompiledPolicy, than: CompiledPolicy) -> list[str]:
