@@ -43,8 +43,8 @@ class Exchange:
 
     @property
     def finished(self) -> bool:
-        """Tell whether the reply and the idle are here."""
-        return bool(self.reply) and self.kinds[-1:] == ["idle"]
+        """Tell whether the reply and the idle are here; what debugpy tells of itself may still come behind them."""
+        return bool(self.reply) and "idle" in self.kinds
 
     def contents(self, *msg_types: str) -> list[dict[str, Any]]:
         """Return the contents of all that was published of these types."""
