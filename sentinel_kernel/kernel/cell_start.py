@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.cells import Stage
 from sentinel_kernel.kernel.lifecycle import State
+from sentinel_kernel.kernel.limit_magic import LimitChange
 from sentinel_kernel.kernel.magics import Switch, UsageError
 from sentinel_kernel.kernel.profile_change import changed, why_fresh
 from sentinel_kernel.kernel.unavailable import answer_cell
@@ -37,10 +38,16 @@ class CellStart:
         try:
             actions = self._host.magics.check(cell.magics)
         except UsageError as error:
-            text = str(error)
-            self.refuse(cell, {"ename": "UsageError", "evalue": text, "traceback": [f"UsageError: {text}"]})
+            self._refuse_usage(cell, str(error))
+            return
+        changes = [action for action in actions if isinstance(action, LimitChange)]
+        if why := next(filter(None, map(self._host.limits.beyond, changes)), ""):
+            self._refuse_usage(cell, why)
             return
         self._act(cell, actions)
+
+    def _refuse_usage(self, cell: Cell, text: str) -> None:
+        self.refuse(cell, {"ename": "UsageError", "evalue": text, "traceback": [f"UsageError: {text}"]})
 
     def _act(self, cell: Cell, actions: list[Action]) -> None:
         """Carry out the magics in order; a switch waits for its sandbox."""
@@ -49,12 +56,23 @@ class CellStart:
             if isinstance(action, Switch):
                 self._switch(cell, action, actions)
                 return
+            if isinstance(action, LimitChange):
+                self._limit(cell, action, actions)
+                return
             cell.displays.append(
                 self._host.live_status.show(cell.request.header)
                 if action == "live"
                 else self._host.magics.page(action)
             )
         self._open(cell)
+
+    def _limit(self, cell: Cell, change: LimitChange, rest: list[Action]) -> None:
+        def done(page: Json) -> None:
+            if page:
+                cell.displays.append(page)
+            self._act(cell, rest)
+
+        self._host.limits.change(change, self._current(cell, done))
 
     def _switch(self, cell: Cell, switch: Switch, rest: list[Action]) -> None:
         """Change the profile in place, or where that can't be done, or is not what was asked, start afresh."""

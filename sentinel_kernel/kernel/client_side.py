@@ -126,7 +126,7 @@ class ClientSide:
         lifecycle = self._host.lifecycle
         for cell in self._host.execution.running.values():
             if cell.asks and cell.request.identities == request.identities and lifecycle.inner is not None:
-                cell.asks = False
+                self._host.limits.person_asked(cell, waiting=False)
                 lifecycle.inner["stdin"].send(unsigned(request.identities, request.parts))
                 return
 

@@ -72,7 +72,7 @@ class Displays:
             return
         if len(cell.violations) >= DISPLAYS_PER_CELL:
             return
-        shown = Shown(self._new_id(), completed)
+        shown = Shown(self.new_id(), completed)
         cell.violations[identifier] = shown
         if cell.began:
             self._show(cell, shown)
@@ -147,9 +147,10 @@ class Displays:
             if about in cell.notices:
                 return
             cell.notices.add(about)
-        self._outbox.display(rendering.notice_bundle(words, self._language, kind), parent, self._new_id())
+        self._outbox.display(rendering.notice_bundle(words, self._language, kind), parent, self.new_id())
 
-    def _new_id(self) -> str:
+    def new_id(self) -> str:
+        """Return a display id that is the host's own from here on."""
         display_id = os.urandom(16).hex()
         self.ids[display_id] = None
         if len(self.ids) > _REMEMBERED_DISPLAYS:

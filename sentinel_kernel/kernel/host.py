@@ -19,6 +19,7 @@ from sentinel_kernel.kernel.displays import Displays
 from sentinel_kernel.kernel.execution import Execution
 from sentinel_kernel.kernel.large_frame import Ledger
 from sentinel_kernel.kernel.lifecycle import Lifecycle, State
+from sentinel_kernel.kernel.limits import Limits, death_words
 from sentinel_kernel.kernel.live_status import LiveStatus
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.loop import Loop
@@ -76,6 +77,7 @@ class Host:
             lambda: self.lifecycle.profile,
             StatusPage(settings, self.lifecycle, self.displays).rows,
         )
+        self.limits = Limits(self)
         self.widgets = HostWidgets(self.outbox)
         self.live_status = LiveStatus(self)
         self.cell_start = CellStart(self)
@@ -122,7 +124,7 @@ class Host:
             return
         self.worker.read_rest()
         violation = self.displays.last_violations.get(str(cause.get("violation_id") or ""))
-        told = words.death(cause, violation)
+        told = death_words(cause, violation)
         if not self._end_running("SandboxDied", told, abort_waiting=True):
             self.displays.waiting.append(told)  # between cells: the next one says why it finds nothing
         self.widgets.forget()  # as clients do when they hear the status below
@@ -166,7 +168,7 @@ class Host:
     def interrupt(self, request: Request | None = None) -> None:
         """Interrupt the running cells, for a client's request or for SIGINT."""
         for cell in self.execution.running.values():
-            cell.asks = False  # input() is over, and may ask anew
+            self.limits.person_asked(cell, waiting=False)  # input() is over, and may ask anew
         if request is None:
             self.cell_calls.interrupt(lambda: None)
             return

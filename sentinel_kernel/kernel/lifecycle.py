@@ -58,6 +58,9 @@ class Lifecycle:
     def __init__(self, loop: Loop, settings: Settings, ledger: Ledger, listener: Listener) -> None:
         self.state = State.STARTING
         self.profile = settings.profile
+        self.own_limits: dict[str, float | None] = {}
+        """Limits that the person has set (policy/own_limits.py); every sandbox gets them."""
+
         self.generation = 0
         self.ready: Json = {}
         """The supervisor's last ``ready`` event."""
@@ -108,14 +111,19 @@ class Lifecycle:
         if first_execution_count > 1:
             extra = (f"--SentinelKernel.first_execution_count={first_execution_count}",)
         if self.link is not None and not self.link.gone:
-            request = start_request(self._settings, 0, self.profile, reason, extra)
+            request = start_request(self._settings, 0, self.profile, reason, extra, self.own_limits)
             self.link.request(protocol.OP_START, request, self._on_started, START_SECONDS)
             return
         self._was_ready = False
         orphan, self._upper_fd = self._upper_fd, -1
         try:
             process = start_supervisor(
-                self._settings, self.profile, reason, extra_arguments=extra, orphan_fd=orphan
+                self._settings,
+                self.profile,
+                reason,
+                extra_arguments=extra,
+                orphan_fd=orphan,
+                limits=self.own_limits,
             )
         except (OSError, SentinelError) as error:
             self._unavailable(no_supervisor(str(error)))
@@ -167,6 +175,8 @@ class Lifecycle:
             self._maybe_ready()
         elif name == protocol.EVENT_VIOLATION and isinstance(event.get("violation"), dict):
             self._listener.violation_reported(event["violation"])
+        elif name == protocol.EVENT_AUDIT and isinstance(event.get("audit"), dict):
+            self._listener.audit_changed(event["audit"])
         elif name == protocol.EVENT_WORKER_DIED:
             self._worker_died(event)
         elif name == protocol.EVENT_ARTIFACTS:

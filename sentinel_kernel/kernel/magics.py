@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import rendering
+from sentinel_kernel.kernel.limit_magic import LimitChange, LimitTyped, read_line
+from sentinel_kernel.kernel.sizes_in_words import size_text
 from sentinel_kernel.policy.spelling import closest
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
@@ -31,10 +33,10 @@ class Switch(Record):
     reason: str
 
 
-Action = Switch | str
-"""What a checked magic line does: a switch, or the page that it shows (status, live, profiles, help)."""
+Action = Switch | LimitChange | str
+"""What a checked magic line does: a switch, limits, or the page that it shows (status, live, profiles, help)."""
 
-_USAGE = {"sentinel_profile": " [NAME]", "sentinel_status": " [--live]"}
+_USAGE = {"sentinel_limit": " [NAME=VALUE ...]", "sentinel_profile": " [NAME]", "sentinel_status": " [--live]"}
 """What may follow a magic's name."""
 
 
@@ -75,6 +77,8 @@ class Magics:
                     f"第 {line.line_number} 行：%{line.name} 不是 Sentinel 魔法命令。{meant_zh}可用的有 {known}。",
                 )
             )
+        if line.name == "sentinel_limit":
+            return self._limits(words, line.line_number)
         live = line.name == "sentinel_status" and words == ["--live"]
         if len(words) > (1 if line.name == "sentinel_profile" else int(live)):
             usage = f"%{line.name}{_USAGE.get(line.name, '')}"
@@ -94,6 +98,18 @@ class Magics:
         return {"sentinel_status": "live" if live else "status", "sentinel_profile": "profiles"}.get(
             line.name, "help"
         )
+
+    @property
+    def ceiling_name(self) -> str:
+        """Return the name of the profile that bounds what a cell may ask for."""
+        return self._ceiling.name
+
+    def _limits(self, words: list[str], line_number: int) -> LimitChange:
+        try:
+            return read_line(words, chinese=self._chinese)
+        except LimitTyped as error:
+            text = self._say(f"line {line_number}: {error}", f"第 {line_number} 行：{error}")
+            raise UsageError(text) from error
 
     def _load(self, name: str, line_number: int) -> None:
         from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
@@ -197,6 +213,14 @@ class Magics:
                     "切换到其他配置；变量会保留",
                 ),
             ),
+            (
+                "%sentinel_limit",
+                self._say("list the limits, and what is used of them", "列出限制及其使用情况"),
+            ),
+            (
+                "%sentinel_limit memory=4G",
+                self._say("set a limit, up to the ceiling; variables stay", "设定限制（不超过上限）；变量会保留"),
+            ),
             ("%sentinel_reset", self._say("a fresh sandbox; variables are lost", "全新的沙箱；变量将丢失")),
             ("%sentinel_help", self._say("this page", "本页")),
         ]
@@ -224,15 +248,3 @@ def summary(profile: Profile, *, chinese: bool) -> str:
         if value is not None:
             parts.append(f"{label} {size_text(value) if label in ('memory', '内存') else value}")
     return "; ".join(parts)
-
-
-def size_text(value: object) -> str:
-    """Return a number of bytes in a binary unit that suits it; other values as they are."""
-    if not isinstance(value, int):
-        return str(value)
-    amount, units = float(value), ("B", "KiB", "MiB", "GiB", "TiB")
-    for unit in units:
-        if amount < 1024 or unit == units[-1]:
-            return f"{amount:.0f} {unit}" if amount >= 10 or amount == int(amount) else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return str(value)

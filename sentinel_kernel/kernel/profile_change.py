@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
-from sentinel_kernel.kernel.magics import size_text
+from sentinel_kernel.kernel.sizes_in_words import size_text
 from sentinel_kernel.kernel.status_page import LIMITS
 
 if TYPE_CHECKING:

@@ -35,6 +35,7 @@ _LABELS: dict[str, tuple[str, str]] = {
     "logged": ("Recorded by the sandbox", "沙箱已记录"),
     "held": ("Held back by Sentinel", "被 Sentinel 拦截"),
     "notice": ("Sentinel", "Sentinel"),
+    "limit": ("A limit of the sandbox", "沙箱的限制"),
     "tried": ("tried", "尝试"),
     "rule": ("rule", "规则"),
     "line": ("line", "行"),
@@ -91,7 +92,7 @@ def _violation_html(violation: Json, message: str, hint: str, repeated: int, lan
     title = _label(
         "killed" if killed else "logged" if violation.get("action") == "LOG" else "refused", language
     )
-    facts = [_code(_call(violation))]
+    facts = [_code(call_text(violation))]
     if errno_name := violation.get("errno_name"):
         facts.append(f"→ {_code(errno_name)}")
     if rule := violation.get("rule"):
@@ -121,7 +122,7 @@ def _violation_html(violation: Json, message: str, hint: str, repeated: int, lan
 
 
 def notice_bundle(words: Words, language: str, kind: str, data: Json | None = None) -> Json:
-    """Return the bundle for something the host says; ``kind`` is held (an output was held back) or notice."""
+    """Return the bundle for something the host says; ``kind`` is held (an output was held back), limit or notice."""
     message, hint = words.message(language), words.hint(language)
     rows = [_paragraph(escape(message, _TEXT_CHARACTERS)), _hint(hint, language)]
     return {
@@ -132,7 +133,7 @@ def notice_bundle(words: Words, language: str, kind: str, data: Json | None = No
             "hint": {"en": words.hint_en, "zh": words.hint_zh},
             **(data or {}),
         },
-        "text/html": _box(_label(kind, language), rows, _WARNING if kind == "held" else _INFORMATION),
+        "text/html": _box(_label(kind, language), rows, _INFORMATION if kind == "notice" else _WARNING),
         "text/plain": words.plain(language),
     }
 
@@ -165,7 +166,8 @@ def said(violation: Json, key: str, language: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _call(violation: Json) -> str:
+def call_text(violation: Json) -> str:
+    """Return a call with its arguments, as it would be written."""
     arguments: list[Any] = [
         argument for argument in violation.get("arguments") or () if isinstance(argument, dict)
     ]

@@ -13,12 +13,16 @@ from sentinel_kernel.supervisor import protocol, rendezvous
 
 TYPE_CHECKING = False  # nothing slow may be imported before the supervisor is started
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from sentinel_kernel.kernel.settings import Settings
 
 CONTROL_FD = 3
 """Where the supervisor finds its end of the control socket."""
+
+_RUN = os.urandom(8).hex()
+"""What the audit calls this kernel, from the host's start to its end."""
 
 _SECRETS = ("TOKEN", "PASSWORD", "SECRET", "API_KEY")
 
@@ -32,9 +36,17 @@ class SupervisorProcess(Record):
 
 
 def start_request(
-    settings: Settings, request_id: int, profile: str, reason: str, extra_arguments: tuple[str, ...] = ()
+    settings: Settings,
+    request_id: int,
+    profile: str,
+    reason: str,
+    extra_arguments: tuple[str, ...] = (),
+    limits: Mapping[str, float | None] | None = None,
 ) -> dict[str, Any]:
-    """Return the request that makes a sandbox (``reason``: start, reset, profile or restart)."""
+    """Return the request that makes a sandbox (``reason``: start, reset, profile or restart).
+
+    ``limits`` are the person's own (policy/own_limits.py).
+    """
     return {
         "op": protocol.OP_START,
         "id": request_id,
@@ -53,7 +65,14 @@ def start_request(
         "argv_once": list(extra_arguments),
         "environment": settings.environment,
         "language": settings.language,
+        "run": _RUN,
+        "audit": {name: value for name, value in os.environ.items() if name.startswith("SENTINEL_AUDIT")},
+        "ask_seconds": settings.ask_seconds,
+        # Under a lab's configuration, what a user could have put there beforehand is not heeded.
+        "cached": settings.lab is None,
         "reason": reason,
+        "limits": dict(limits or {}),
+        "limit_ceiling": [settings.ceiling or DEFAULT_CEILING, settings.profile],
     }
 
 
@@ -72,15 +91,20 @@ def start_supervisor(
     reason: str,
     first_request: int = 1,
     extra_arguments: tuple[str, ...] = (),
+    *,
     orphan_fd: int = -1,
+    limits: Mapping[str, float | None] | None = None,
 ) -> SupervisorProcess:
     """Start a supervisor that makes a sandbox for ``profile`` at once.
 
     The one that this kernel's last host left, if it is still there, is taken instead.
     ``orphan_fd`` is the folder of changed files that a killed supervisor left: this one saves them first.
-    Raises OSError where no process can be started, ProtocolError where the request does not fit.
+    Raises OSError where no process can be started, ProtocolError where the request does not fit, SentinelError where a
+    lab's configuration forbids every sandbox.
     """
-    request = start_request(settings, first_request, profile, reason, extra_arguments)
+    if settings.fault is not None:
+        raise settings.fault
+    request = start_request(settings, first_request, profile, reason, extra_arguments, limits)
     kept = rendezvous.connect(request["kernel"]) if reason == "start" else None
     if kept is not None and (taken := _take_over(*kept, request)) is not None:
         return taken

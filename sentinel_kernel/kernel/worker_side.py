@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel import words
+from sentinel_kernel.kernel.limit_signs import signs
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.output_rule import BUNDLES, Judged, judge
 from sentinel_kernel.kernel.widgets import COMM_TYPES
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.requests import Request
-    from sentinel_kernel.kernel.wire import Part
+    from sentinel_kernel.kernel.wire import Json, Part
 
 MESSAGES_A_TURN = 64
 STATUS_BYTES = 64 * 1024
@@ -25,6 +26,9 @@ REPLY_SECONDS = 5.0
 
 _ABOUT_CELLS = frozenset({"status", "execute_input", "clear_output"})
 _OUTPUTS = BUNDLES | {"stream", "error"}
+_SPEAKING = frozenset({"stream", "error"})
+"""Messages whose words may be about a limit."""
+
 _UNASKED = frozenset({"shutdown_reply", "iopub_welcome"})
 _MOST_COUNT = 1_000_000
 
@@ -114,17 +118,10 @@ class WorkerSide:
             if msg_type == "iopub_welcome":
                 host.lifecycle.worker_welcomes()
             return
-        judged = judge(msg_type, parts[CONTENT], host.displays.ids)
-        if msg_type in COMM_TYPES and not judged.drop and host.widgets.forges(parts[CONTENT]):
-            judged = Judged(drop=True, reserved=True)
-        if judged.script or judged.reserved or judged.malformed:
-            self._tell(judged, parts[PARENT])
-            if judged.drop:
-                return
-        if judged.content is not None:
-            parts[CONTENT] = encode(judged.content)
-        if msg_type in COMM_TYPES and not host.widgets.worker_message(msg_type, parts):
+        if not host.limits.takes(msg_type, parts) or not self._passes(msg_type, parts):
             return
+        if msg_type in _SPEAKING:
+            self._suspect(msg_type, parts)
         cell = self._cell_of(parts) if msg_type in _ABOUT_CELLS or self._shows_again(msg_type) else None
         if cell is None:
             host.outbox.forward_output(topic, parts)
@@ -133,6 +130,27 @@ class WorkerSide:
         else:
             host.outbox.forward_output(topic, parts)
             self._about_cell(cell, msg_type, parts)
+
+    def _passes(self, msg_type: str, parts: list[Part]) -> bool:
+        """Hold a message to the output rule, and say in its cell what was held back; False where nothing is left."""
+        host = self._host
+        judged = judge(msg_type, parts[CONTENT], host.displays.ids)
+        if msg_type in COMM_TYPES and not judged.drop and host.widgets.forges(parts[CONTENT]):
+            judged = Judged(drop=True, reserved=True)
+        if judged.script or judged.reserved or judged.malformed:
+            self._tell(judged, parts[PARENT])
+            if judged.drop:
+                return False
+        if judged.content is not None:
+            parts[CONTENT] = encode(judged.content)
+        return msg_type not in COMM_TYPES or host.widgets.worker_message(msg_type, parts)
+
+    def _suspect(self, msg_type: str, parts: list[Part]) -> None:
+        """Keep in mind what limits a cell's errors speak of; they are looked at when it ends."""
+        for sign in signs(msg_type, parts[CONTENT]):
+            cell = self._cell_of(parts)
+            if cell is not None and (sign["certain"] or sign["name"] not in cell.suspects):
+                cell.suspects[sign["name"]] = sign
 
     def _shows_again(self, msg_type: str) -> bool:
         return msg_type in _OUTPUTS and any(cell.show_again for cell in self._host.execution.running.values())
@@ -184,8 +202,8 @@ class WorkerSide:
             return
         self._show_pages(cell)
         self._held_idle = (cell, topic, parts)
-        fields = {"msg_id": cell.request.msg_id[:200]}
-        if cell.violations:
+        fields: Json = {"msg_id": cell.request.msg_id[:200], "suspects": list(cell.suspects.values())}
+        if cell.violations or cell.suspects:
             host.cell_calls.end_cell(fields, self._release_idle)
         else:
             # Nothing to wait for; who watches the sandbox still wants to know.
@@ -271,7 +289,7 @@ class WorkerSide:
     def _cell_replied(self, cell: Cell, parts: list[Part]) -> None:
         """Take note of a cell's end. A failed one aborts what came before its client could know."""
         cell.replied = True
-        cell.asks = False
+        self._host.limits.person_asked(cell, waiting=False)
         if cell.silent or not cell.stop_on_error:
             return
         if decode(parts[CONTENT], REPLY_BYTES).get("status") == "error":
@@ -287,5 +305,5 @@ class WorkerSide:
         if not cell.allow_stdin or cell.asks or cell.replied:
             host.displays.notice(words.INPUT_HELD, "held", cell.request.header, cell, "input")
             return
-        cell.asks = True
+        host.limits.person_asked(cell, waiting=True)
         host.outbox.forward("stdin", cell.request.identities, parts)

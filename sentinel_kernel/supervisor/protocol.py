@@ -41,6 +41,9 @@ OP_PERSON = "person"
 OP_WATCH = "watch"
 """Whether the host wants EVENT_USAGE (``on``)."""
 
+OP_ANSWER = "answer"
+"""The person's answer (``answer``: policy/asking.py) to the question ``ask``."""
+
 EVENT_REPLY = "reply"
 OP_AUDIT = "audit"
 """Asks for the audit's state, once all that was reported so far is written."""
@@ -52,12 +55,15 @@ EVENT_VIOLATION = "violation"
 EVENT_WORKER_DIED = "worker_died"
 EVENT_ARTIFACTS = "artifacts"
 EVENT_UNAVAILABLE = "unavailable"
+EVENT_ASK = "ask"
+"""A held call that the person is asked about (``ask``: a violation, ``why``, ``seconds``), or one that is not held
+any more (``closed``: its id, ``why``)."""
 EVENT_LIMIT = "limit"
 """A limit was reached (``limit``: its name, stage, what is used and allowed, the profile and the back end)."""
 EVENT_USAGE = "usage"
 """One sample of what the sandbox uses (``sample``), and its limits where they changed (``limits``)."""
 
-HOST_MAGICS = ("sentinel_help", "sentinel_profile", "sentinel_reset", "sentinel_status")
+HOST_MAGICS = ("sentinel_help", "sentinel_limit", "sentinel_profile", "sentinel_reset", "sentinel_status")
 """The magics that the host runs; the worker gets inert ones of the same names."""
 
 # One encoder: json.dumps makes a new one for each call that wants no spaces.

@@ -14,6 +14,7 @@ from sentinel_kernel.supervisor.session import Session
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -31,6 +32,22 @@ class Service:
         self._session = Session(self._host, self._poll, package_directory)
         self._left = False
         self._stopping = False
+        session = self._session
+        self._operations: dict[str, Callable[[object, dict[str, Any]], None]] = {
+            protocol.OP_START: self._start,
+            protocol.OP_BEGIN_CELL: session.begin_cell,
+            protocol.OP_END_CELL: session.end_cell,
+            protocol.OP_INTERRUPT: session.interrupt,
+            protocol.OP_WATCH: session.watch,
+            protocol.OP_ANSWER: session.answer,
+            protocol.OP_PROFILE: session.change_profile,
+            protocol.OP_LIMIT: session.limit,
+            protocol.OP_PERSON: session.person,
+            protocol.OP_AUDIT: session.audit,
+            protocol.OP_WORDS: session.words,
+            protocol.OP_SPARE: session.spare,
+            protocol.OP_STOP: self._stop,
+        }
 
     def run(self) -> None:
         """Serve until the host stops us, goes away for good, or SIGTERM comes; then leave nothing behind."""
@@ -82,28 +99,21 @@ class Service:
         self._session.catch_up()
 
     def _serve_host(self, message: dict[str, Any]) -> None:
-        identifier = message.get("id")
-        match message.get("op"):
-            case protocol.OP_BEGIN_CELL:
-                self._session.begin_cell(identifier, message)
-            case protocol.OP_END_CELL:
-                self._session.end_cell(identifier, message)
-            case protocol.OP_INTERRUPT:
-                self._session.interrupt(identifier)
-            case protocol.OP_START:
-                self._session.life.start(message, identifier)
-            case protocol.OP_PROFILE:
-                self._session.change_profile(identifier, str(message.get("profile") or ""))
-            case protocol.OP_SPARE:
-                self._session.make_spare()
-                self._host.reply(identifier, ok=True)
-            case protocol.OP_STOP:
-                self._stop(identifier, restart=message.get("restart") is True)
-            case other:
-                self._host.reply(identifier, ok=False, fields={"message": f"unknown op {other!r}"})
+        identifier, operation = message.get("id"), message.get("op")
+        serve = self._operations.get(operation) if isinstance(operation, str) else None
+        if serve is None:
+            self._host.reply(identifier, ok=False, fields={"message": f"unknown op {operation!r}"})
+        else:
+            serve(identifier, message)
 
-    def _stop(self, identifier: object, *, restart: bool) -> None:
+    def _start(self, identifier: object, message: dict[str, Any]) -> None:
+        self._session.questions.configure(float(message.get("ask_seconds") or 0.0))
+        self._session.recorder.configure(message)
+        self._session.life.start(message, identifier)
+
+    def _stop(self, identifier: object, message: dict[str, Any]) -> None:
         """End the sandbox; where a server starts the kernel again, have one ready for its next host."""
+        restart = message.get("restart") is True
         self._session.life.ending = True
         if restart:
             self._succession.open(self._session.kernel)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import select
 
+from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.cell_clock import CellClock
 from sentinel_kernel.supervisor.current import Phase, interrupt, watch_dump
 from sentinel_kernel.supervisor.ledger import Ledger
 from sentinel_kernel.supervisor.lifetime import Lifetime
+from sentinel_kernel.supervisor.limit_watch import LimitWatch
+from sentinel_kernel.supervisor.meter import Meter
+from sentinel_kernel.supervisor.questions import Questions
+from sentinel_kernel.supervisor.recorder import Recorder
 from sentinel_kernel.supervisor.switching import change_profile
 
 TYPE_CHECKING = False
@@ -14,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.policy.violation import Violation
+    from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.hostlink import HostLink
     from sentinel_kernel.supervisor.keeper import Keeper
 
@@ -28,6 +35,17 @@ class Session:
         self._ledger = Ledger(self._send_violation)
         self._keepers: list[Keeper] = []
         self._kept_descriptors: set[int] = set()
+        self.questions = Questions(
+            lambda fields: self._host.event(protocol.EVENT_ASK, fields), self._ledger, self._keepers
+        )
+        self._keepers.append(self.questions)
+        self.meter = Meter(self._tell)
+        self._keepers.append(self.meter)
+        self._clock = CellClock(self._tell, self._interrupt, lambda: self.questions.waiting > 0)
+        self._keepers += [self._clock, LimitWatch(self._tell)]
+        # The last one: it notes what the others found.
+        self.recorder = Recorder(self._tell, lambda: self.meter.sample)
+        self._keepers.append(self.recorder)
         self.life = Lifetime(host, poll, package_directory, self._ledger, self._keepers)
 
     @property
@@ -38,6 +56,7 @@ class Session:
     def meet(self, host: HostLink) -> None:
         """Speak to the kernel's next host from here on; it starts its sandbox itself."""
         self._host = self.life.host = host
+        self.questions.forget()
         self.life.request = None
         self.life.ending = False
 
@@ -111,23 +130,77 @@ class Session:
             keeper.end_cell(message)
         self._host.reply(identifier, ok=True)
 
-    def interrupt(self, identifier: object) -> None:
+    def interrupt(self, identifier: object, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are served alike
         """Interrupt what runs in the worker."""
         current = self.life.running
-        self._host.reply(identifier, ok=current is not None and interrupt(current))
+        self._host.reply(identifier, ok=current is not None and self._interrupt(current))
 
-    def change_profile(self, identifier: object, name: str) -> None:
+    def _interrupt(self, current: Current) -> bool:
+        done = interrupt(current)
+        self.questions.interrupt()
+        return done
+
+    def watch(self, identifier: object, message: dict[str, Any]) -> None:
+        """Send samples of what is used from here on, or no more."""
+        self.meter.watch(on=message.get("on") is True)
+        self._host.reply(identifier, ok=True)
+
+    def answer(self, identifier: object, message: dict[str, Any]) -> None:
+        """Answer a held call as the person did."""
+        known = self.questions.answer(str(message.get("ask") or ""), str(message.get("answer") or ""))
+        self._host.reply(identifier, ok=known)
+
+    def change_profile(self, identifier: object, message: dict[str, Any]) -> None:
         """Change the running sandbox to another profile; answered with whether that can be done in place."""
+        name = str(message.get("profile") or "")
         told: dict[str, Any] = {"live": False, "obstacles": []}
         if self.life.running is not None and self.life.request is not None:
             self.life.request, told = change_profile(self.life.running, self.life.request, name)
+            self.recorder.changed("profile", name, told, self.life.current)
         self._host.reply(identifier, ok=True, fields=told)
+
+    def limit(self, identifier: object, message: dict[str, Any]) -> None:
+        """Set limits of the person's own, or tell those in force; answered with what came of it."""
+        from sentinel_kernel.supervisor.own_limits import change_limits, limits_in_force  # noqa: PLC0415 - seldom
+
+        told: dict[str, Any] = {"live": False}
+        if self.life.running is not None and self.life.request is not None:
+            if message.get("limits") or message.get("drop"):
+                self.life.request, told = change_limits(self.life.running, self.life.request, message)
+                self.recorder.changed("limits", "", told, self.life.current)
+            else:
+                told = limits_in_force(self.life.running, self.life.request)
+        self._host.reply(identifier, ok=True, fields=told)
+
+    def person(self, identifier: object, message: dict[str, Any]) -> None:
+        """Take note that a cell waits for the person, or no longer."""
+        self._clock.person_asked(message)
+        self._host.reply(identifier, ok=True)
+
+    def spare(self, identifier: object, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are served alike
+        """Make a spare, and answer."""
+        self.make_spare()
+        self._host.reply(identifier, ok=True)
 
     def make_spare(self) -> None:
         """Make a spare, if there is memory for it; in the place of a sandbox that has just ended, there is."""
         if self.life.request is not None and self.life.phase in (Phase.RUNNING, Phase.NONE):
             self.life.spare.make(self.life.request, scarce=self.life.phase is Phase.RUNNING)
 
+    def audit(self, identifier: object, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are served alike
+        """Answer with the audit's state once all that was reported is written."""
+        self.recorder.sync(lambda state: self._host.reply(identifier, ok=True, fields={"audit": state}))
+
+    def words(self, identifier: object, message: dict[str, Any]) -> None:
+        """Take the words that the person was shown for a refusal."""
+        self.recorder.words(message)
+        self._host.reply(identifier, ok=True)
+
+    def _tell(self, name: str, fields: dict[str, Any]) -> None:
+        self.recorder.told(name, fields)
+        self._host.event(name, fields)
+
     def _send_violation(self, violation: Violation) -> bool:
+        self.recorder.violation(violation)
         told = {"generation": self.life.generation, "violation": violation.to_json()}
         return self._host.violation(told)

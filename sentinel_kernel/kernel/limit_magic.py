@@ -1,0 +1,249 @@
+"""`%sentinel_limit`: what is typed, read and checked, and the pages that answer it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel import rendering
+from sentinel_kernel.kernel.sizes_in_words import amount
+from sentinel_kernel.policy.own_limits import LEAST
+from sentinel_kernel.policy.spelling import closest
+from sentinel_kernel.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sentinel_kernel.kernel.wire import Json
+
+NAMES = {
+    "memory": ("memory_bytes", "bytes", "memory", "内存"),
+    "cpu": ("cpu_count", "count", "processors", "处理器"),
+    "pids": ("pids", "count", "processes and threads", "进程和线程数"),
+    "disk": ("disk_bytes", "bytes", "new and changed files", "新增和改动的文件"),
+    "tmp": ("tmp_bytes", "bytes", "/tmp, and the home folder", "/tmp 和主目录"),
+    "shm": ("shm_bytes", "bytes", "/dev/shm", "/dev/shm"),
+    "open_files": ("open_files", "count", "open files of a process", "单个进程打开文件数"),
+    "file_size": ("file_size_bytes", "bytes", "size of a file", "单个文件大小"),
+    "output": ("output_bytes", "bytes", "output of a cell", "单元格输出"),
+    "wall": ("wall_seconds", "seconds", "seconds of a cell", "单元格秒数"),
+    "cpu_seconds": ("cpu_seconds", "seconds", "processor seconds of a cell", "单元格处理器秒数"),
+}
+"""What is typed -> the size that it sets, its unit, and what it is called in English and Chinese."""
+
+_ALIASES = {
+    "mem": "memory",
+    "ram": "memory",
+    "cpus": "cpu",
+    "cpu_count": "cpu",
+    "processors": "cpu",
+    "processes": "pids",
+    "threads": "pids",
+    "files": "open_files",
+    "nofile": "open_files",
+    "fsize": "file_size",
+    "timeout": "wall",
+    "time": "wall",
+    "cpu_time": "cpu_seconds",
+    **{field: name for name, (field, *_) in NAMES.items() if field != name},
+}
+_OFF = ("off", "none", "no", "unlimited")
+_PROFILES = ("profile", "default")
+_BYTES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SECONDS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
+_HIGHEST = 1 << 50
+
+
+class LimitChange(Record):
+    """What a line asks for: limits to set, limits to take back; neither: the page of all."""
+
+    limits: tuple[tuple[str, float | None], ...] = ()
+    drop: tuple[str, ...] = ()
+
+
+class LimitTyped(Exception):
+    """A line that can't be understood; the text says why, in the person's language."""
+
+
+def read_line(words: Sequence[str], *, chinese: bool) -> LimitChange:
+    """Return what the words ask for. Raises LimitTyped for the first that is not understood."""
+    limits: dict[str, float | None] = {}
+    drop: dict[str, None] = {}
+    for word in words:
+        typed, equals, text = word.partition("=")
+        name = _name(typed, chinese=chinese)
+        field = NAMES[name][0]
+        if not equals or not text:
+            raise LimitTyped(
+                f"写成 {name}=值，等号两边没有空格，例如 {name}={_example(name)}。"
+                if chinese
+                else f"write {name}=VALUE, without blanks around the equals sign: {name}={_example(name)}."
+            )
+        limits.pop(field, None)
+        drop.pop(field, None)
+        if text.lower() in _PROFILES:
+            drop[field] = None
+        else:
+            limits[field] = None if text.lower() in _OFF else _value(name, text, chinese=chinese)
+    return LimitChange(tuple(limits.items()), tuple(drop))
+
+
+def _name(typed: str, *, chinese: bool) -> str:
+    lowered = typed.strip().lower().replace("-", "_")
+    name = _ALIASES.get(lowered, lowered)
+    if name in NAMES:
+        return name
+    shown, meant = rendering.printable(typed, 40), closest(lowered, (*NAMES, *_ALIASES))
+    known = ", ".join(NAMES)
+    if chinese:
+        guess = f"您是想输入 {meant} 吗？" if meant else ""
+        raise LimitTyped(f"没有名为 {shown!r} 的限制。{guess}可用的有 {known}。")
+    guess = f"Did you mean {meant}? " if meant else ""
+    raise LimitTyped(f"there is no limit {shown!r}. {guess}Known are {known}.")
+
+
+def _value(name: str, text: str, *, chinese: bool) -> float:
+    field, unit, *_ = NAMES[name]
+    digits = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    suffix = text[len(digits) :].lower()
+    if unit == "bytes":
+        suffix = suffix.removesuffix("ib") if suffix.endswith("ib") else suffix.removesuffix("b")
+    factor = {"bytes": _BYTES, "seconds": _SECONDS}.get(unit, {"": 1}).get(suffix)
+    try:
+        number = float(digits) if digits.isascii() else None
+    except ValueError:
+        number = None
+    whole = name != "cpu"
+    if number is None or factor is None or not number * factor <= _HIGHEST or (whole and number * factor % 1):
+        shown = rendering.printable(text, 40)
+        raise LimitTyped(
+            f"{name}={shown}：无法理解该值。请这样写：{name}={_example(name)}（off：取消限制；profile：恢复配置的值）。"
+            if chinese
+            else f"{name}={shown} is not understood. Write it like {name}={_example(name)} "
+            "(off: no limit as far as the ceiling goes; profile: back to the profile's)."
+        )
+    value = number * factor
+    least = LEAST[field]
+    if value < least:
+        shown = amount(least, unit, chinese=chinese)
+        raise LimitTyped(
+            f"{name}={text}：太少，空闲的内核也需要更多。最小值为 {shown}。"
+            if chinese
+            else f"{name}={text} is too little for a kernel to go on with. The least is {shown}."
+        )
+    return int(value) if whole else value
+
+
+def _example(name: str) -> str:
+    unit = NAMES[name][1]
+    if name == "cpu":
+        return "1.5"
+    return {"bytes": "4G" if name == "memory" else "500M", "seconds": "60"}.get(unit, "500")
+
+
+def beyond_ceiling(too_much: Json, asked: Json, ceiling: str, *, chinese: bool) -> str:
+    """Return why limits are refused that go beyond the ceiling, and what to do."""
+    parts = []
+    for name, (field, unit, *_) in NAMES.items():
+        if field in too_much:
+            most = amount(too_much[field], unit, chinese=chinese)
+            wish = amount(asked.get(field), unit, chinese=chinese)
+            parts.append(
+                f"{name}：请求 {wish}，最多 {most}"
+                if chinese
+                else f"{name}: {wish} asked for, {most} at most"
+            )
+    told = "; ".join(parts)
+    return (
+        f"这超出了此内核的单元格可以设定的范围（{told}；上限：{ceiling}）。请设定不超过上限的值，"
+        "或在终端用 sentinel-kernel install --profile NAME 安装以更宽松的配置启动的内核。"
+        if chinese
+        else f"this is more than a cell of this kernel may set ({told}; ceiling: {ceiling}). Set no more than that, "
+        "or install a kernel that starts with a wider profile, in a terminal: sentinel-kernel install --profile NAME"
+    )
+
+
+def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
+    """Return the bundle that lists the limits in force; ``told`` is the supervisor's answer."""
+    by_field = {str(row.get("name")): row for row in told.get("rows") or () if isinstance(row, dict)}
+    rows = []
+    for name, (field, unit, english, zh) in NAMES.items():
+        row = by_field.get(field, {})
+        value, used, ceiling = row.get("value"), row.get("used"), row.get("ceiling")
+        parts = [amount(value, unit, chinese=chinese)]
+        if name == "pids" and value is not None and told.get("tasks_on_top"):
+            on_top = told["tasks_on_top"]
+            parts[0] += (
+                f"（另加内核自身的 {on_top} 个）" if chinese else f" (and {on_top} for the kernel itself)"
+            )
+        if used is not None:
+            shown = amount(used, unit, chinese=chinese)
+            parts.append(f"已用 {shown}" if chinese else f"{shown} in use")
+        most = amount(ceiling, unit, chinese=chinese)
+        parts.append(f"可设至 {most}" if chinese else f"can be set up to {most}")
+        if ceiling is None:
+            parts[-1] = "可任意设定" if chinese else "can be set freely"
+        if row.get("own"):
+            parts.append("由您设定" if chinese else "set here")
+        label = zh if chinese else english
+        rows.append((f"{name} ({label})" if name != label else name, ("；" if chinese else "; ").join(parts)))
+    kept_by = str(told.get("backend") or "fallback")
+    detail = str(told.get("detail") or "")
+    rows.append(("由谁执行" if chinese else "kept by", f"{kept_by}: {detail}" if detail else kept_by))
+    if processor := told.get("processor"):
+        rows.append(
+            ("处理器限制方式" if chinese else "processors kept by", _PROCESSOR[str(processor)][chinese])
+        )
+    note = (
+        "在单元格开头用 %sentinel_limit 名称=值 设定，例如 %sentinel_limit memory=4G wall=60；"
+        "off 取消自己的限制（不超过上限），profile 恢复配置的值。变量会保留。"
+        if chinese
+        else "%sentinel_limit NAME=VALUE at a cell's top sets one: %sentinel_limit memory=4G wall=60. "
+        "off: no limit, as far as the ceiling goes; profile: back to the profile's. Variables stay."
+    )
+    title = f"Sentinel：限制（配置 {profile}）" if chinese else f"Sentinel: limits (profile {profile})"
+    return rendering.table_bundle(title, rows, [note])
+
+
+_PROCESSOR = {
+    "backend": ("the back end", "后端"),
+    "affinity": ("affinity: the processors that it may run on", "亲和性：可运行的处理器"),
+    "duty": (
+        "affinity, and a duty cycle: what computes is paused for the rest of each tenth of a second",
+        "亲和性与占空比：计算中的进程在每十分之一秒的剩余时间内暂停",
+    ),
+    "none": ("nothing: all processors may be used", "无：可使用所有处理器"),
+}
+
+
+def changed_page(told: Json, profile: str, *, chinese: bool) -> Json:
+    """Return the bundle that tells what a line has set; ``told`` is the supervisor's answer."""
+    before, after = told.get("before") or {}, told.get("after") or {}
+    full = [str(name) for name in told.get("full") or ()]
+    rows = [("变量" if chinese else "variables", "保留" if chinese else "kept, and everything that runs")]
+    notes = []
+    for name, (field, unit, english, zh) in NAMES.items():
+        old, new = _with_quota(before, field), _with_quota(after, field)
+        if old != new:
+            shown = f"{amount(old, unit, chinese=chinese)} → {amount(new, unit, chinese=chinese)}"
+            rows.append((zh if chinese else english, shown))
+        if field in full:
+            notes.append(
+                f"{name}：现有内容多于此值，因此大小不变。"
+                if chinese
+                else f"{name}: more than that is in use, so it keeps its size; remove files and set it again."
+            )
+    if len(rows) == 1:
+        rows.append(("限制" if chinese else "limits", "与之前相同" if chinese else "as they were"))
+    notes.append(
+        "切换配置和重置沙箱后仍然有效。"
+        if chinese
+        else "They stay in force through a change of profile and a reset."
+    )
+    title = f"Sentinel：限制（配置 {profile}）" if chinese else f"Sentinel: limits (profile {profile})"
+    return rendering.table_bundle(title, rows, notes)
+
+
+def _with_quota(sizes: Json, field: str) -> object:
+    if field == "cpu_count" and sizes.get("cpu_quota") is not None:
+        return sizes["cpu_quota"]
+    return sizes.get(field)

@@ -1,0 +1,61 @@
+"""Signs of a limit in what a cell prints and raises; they only say where to look, as anybody can print such words."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.kernel.wire import decode, text_of
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.wire import Json, Part
+
+_SIGNS = (
+    (b"No space left on device", "space"),
+    (b"disk is full", "space"),
+    (b"disk full", "space"),
+    (b"can't start new thread", "pids"),
+    (b"Resource temporarily unavailable", "pids"),
+    (b"File too large", "file_size"),
+    (b"SIGXFSZ", "file_size"),
+    (b"File size limit exceeded", "file_size"),
+    (b"Too many open files", "open_files"),
+)
+"""The words of strerror(3), strsignal(3), CPython and SQLite."""
+
+_MOST_BYTES = 256 * 1024
+_ERROR_BYTES = 4 * 1024 * 1024
+_STARTS = re.compile(r"fork|clone|spawn|start_new_thread|can't start new thread|Popen|pthread_create")
+_PATH = re.compile(r"\[Errno 28\][^'\"]{0,60}(?:'([^']{1,400})'|\"([^\"]{1,400})\")")
+
+
+def signs(msg_type: str, content: Part) -> list[Json]:
+    """Return which limits an error or a printed text speaks of: name, whether that is certain, and the path."""
+    if len(content) > (_ERROR_BYTES if msg_type == "error" else _MOST_BYTES):
+        return []
+    text = bytes(content)
+    names = dict.fromkeys(name for words, name in _SIGNS if words in text)
+    if not names:
+        return []
+    if msg_type != "error":
+        return [{"name": name, "certain": False, "path": ""} for name in names]
+    try:
+        return _of_error(decode(content, _ERROR_BYTES), list(names))
+    except ProtocolError:
+        return []
+
+
+def _of_error(error: Json, names: list[str]) -> list[Json]:
+    value = text_of(error, "evalue")
+    lines = error.get("traceback")
+    trace = "\n".join(line for line in lines if isinstance(line, str)) if isinstance(lines, list) else ""
+    found = []
+    for name in names:
+        # A socket that has nothing to read says EAGAIN too: only what starts something is about pids.
+        certain = name != "pids" or bool(_STARTS.search(value) or _STARTS.search(trace))
+        path = _PATH.search(value) if name == "space" else None
+        found.append(
+            {"name": name, "certain": certain, "path": (path.group(1) or path.group(2))[:400] if path else ""}
+        )
+    return found

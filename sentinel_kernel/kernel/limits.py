@@ -1,0 +1,167 @@
+"""The host's part in the limits: cards for those that are reached, a cell's output, and what the person has set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel import words
+from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
+from sentinel_kernel.kernel.lifecycle import State
+from sentinel_kernel.kernel.rendering import notice_bundle
+from sentinel_kernel.kernel.wire import HEADER_BYTES, PARENT, decode, text_of
+from sentinel_kernel.supervisor import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.host import Host
+    from sentinel_kernel.kernel.limit_magic import LimitChange
+    from sentinel_kernel.kernel.wire import Json, Part
+
+QUOTA = frozenset({"stream", "display_data", "update_display_data", "execute_result", "comm_msg"})
+"""Messages that count as a cell's output, and are dropped once it is used up."""
+
+_REMEMBERED_CELLS = 64
+
+
+class Limits:
+    """Tells of limits in the cells that reach them."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._output_bytes: dict[str, int] = {}
+        """msg_id of a cell -> the bytes that were put out in its name."""
+        host.lifecycle.told[protocol.EVENT_LIMIT] = self._reached
+
+    # --- limits that are reached
+
+    def _reached(self, event: Json) -> None:
+        limit = event.get("limit")
+        if isinstance(limit, dict):
+            execution = self._host.execution
+            cell = execution.running.get(str(limit.get("msg_id") or "")) or execution.newest()
+            self.show(limit, cell)
+
+    def show(self, limit: Json, cell: Cell | None) -> None:
+        """Show the card of a limit in ``cell``, each kind once."""
+        from sentinel_kernel.kernel.limit_words import limit_reached  # noqa: PLC0415 - not on the start path
+
+        told = limit_reached(limit)
+        host = self._host
+        if cell is None:
+            host.displays.waiting.append(told)
+            return
+        about = f"limit:{limit.get('name')}:{limit.get('stage')}:{limit.get('place')}"
+        if cell.silent or about in cell.notices:
+            return
+        cell.notices.add(about)
+        bundle = notice_bundle(told, host.settings.language, "limit", {"limit": limit})
+        if cell.began:
+            host.outbox.display(bundle, cell.request.header, host.displays.new_id())
+        else:
+            cell.displays.append(bundle)
+
+    # --- output
+
+    def takes(self, msg_type: str, parts: list[Part]) -> bool:
+        """Count a message as output of its cell; False where that has put out all that it may."""
+        allowed = self._sizes().get("output_bytes")
+        if allowed is None or msg_type not in QUOTA:
+            return True
+        execution = self._host.execution
+        owner = text_of(decode(parts[PARENT], HEADER_BYTES), "msg_id")
+        if owner not in self._output_bytes and owner not in execution.running:
+            # Of a cell that is over and forgotten, or of none at all: made-up parents win nothing.
+            newest = execution.newest()
+            owner = newest.request.msg_id if newest is not None else ""
+        before = self._output_bytes.get(owner, 0)
+        after = self._output_bytes[owner] = before + sum(map(len, parts))
+        while len(self._output_bytes) > _REMEMBERED_CELLS:
+            del self._output_bytes[next(iter(self._output_bytes))]
+        if after <= allowed:
+            return True
+        cell = execution.running.get(owner) or execution.newest()
+        own = "output_bytes" in self._host.lifecycle.own_limits
+        limit: Json = {
+            "name": "output",
+            "stage": "refused",
+            "used": 0,
+            "allowed": allowed,
+            "unit": "bytes",
+            "profile": self._host.lifecycle.profile,
+            "backend": "host",
+            "own": own,
+            "detail": "",
+        }
+        self.show(limit, cell)
+        return False
+
+    def _sizes(self) -> Json:
+        sizes = self._host.lifecycle.ready.get("sizes")
+        return sizes if isinstance(sizes, dict) else {}
+
+    # --- the person
+
+    def person_asked(self, cell: Cell, *, waiting: bool) -> None:
+        """Take note that ``cell`` waits for the person, whose time is not the cell's, or no longer."""
+        if cell.asks is waiting:
+            return
+        cell.asks = waiting
+        link = self._host.lifecycle.link
+        if link is not None and self._sizes().get("wall_seconds") is not None:
+            fields: Json = {"msg_id": cell.request.msg_id[:200], "waiting": waiting}
+            link.request(protocol.OP_PERSON, fields, lambda _reply: None, CELL_SECONDS)
+
+    # --- the magic
+
+    def beyond(self, change: LimitChange) -> str:
+        """Return why a change goes too far, or nothing."""
+        from sentinel_kernel.kernel.limit_magic import beyond_ceiling  # noqa: PLC0415 - not on the start path
+
+        ceiling = self._host.lifecycle.ready.get("ceiling")
+        if not isinstance(ceiling, dict):
+            return ""
+        too_much = {
+            name: ceiling[name]
+            for name, value in change.limits
+            if value is not None and ceiling.get(name) is not None and value > ceiling[name]
+        }
+        if not too_much:
+            return ""
+        chinese = self._host.settings.language == "zh"
+        return beyond_ceiling(too_much, dict(change.limits), self._host.magics.ceiling_name, chinese=chinese)
+
+    def change(self, change: LimitChange, done: Callable[[Json], None]) -> None:
+        """Have limits set, or listed; ``done`` gets the page that tells of it, empty where there is no sandbox."""
+        lifecycle = self._host.lifecycle
+        if lifecycle.state is not State.READY or lifecycle.link is None:
+            done({})
+            return
+        from sentinel_kernel.kernel.limit_magic import changed_page, limits_page  # noqa: PLC0415 - seldom
+
+        chinese = self._host.settings.language == "zh"
+
+        def answered(told: Json) -> None:
+            if change.limits or change.drop:
+                if told.get("live") is True:
+                    lifecycle.own_limits = dict(told.get("own") or {})
+                    lifecycle.ready = {**lifecycle.ready, "sizes": told.get("after") or {}}
+                    done(changed_page(told, lifecycle.profile, chinese=chinese))
+                else:
+                    done({})
+            else:
+                done(limits_page(told, lifecycle.profile, chinese=chinese))
+
+        fields: Json = {"limits": dict(change.limits), "drop": list(change.drop)}
+        lifecycle.link.request(protocol.OP_LIMIT, fields, answered, CELL_SECONDS)
+
+
+def death_words(cause: Json, violation: Json | None) -> words.Words:
+    """Return the words for a worker's death, by a limit or otherwise."""
+    limit = cause.get("limit")
+    if cause.get("kind") == "limit" and isinstance(limit, dict):
+        from sentinel_kernel.kernel.limit_words import limit_death  # noqa: PLC0415 - not on the start path
+
+        return limit_death(limit)
+    return words.death(cause, violation)

@@ -1,0 +1,241 @@
+"""Holds each cell to its seconds: interrupts it when they are used up, and has the worker killed if it goes on.
+
+Two clocks: wall time, and the processor time of everything in the sandbox. While a cell waits for the person (input(),
+a question of ours) its wall clock stands, save for processor time that is used meanwhile: a cell that only pretends
+to ask, and computes, gains nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from sentinel_kernel.record import MutableRecord, fresh
+from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.processor_time import ProcessorTime
+from sentinel_kernel.supervisor.reached import reached
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from sentinel_kernel.policy.plan import Sizes
+    from sentinel_kernel.supervisor.current import Current
+
+GRACE_SECONDS = 5
+"""How long a cell may go on after its interrupt where the profile says nothing else."""
+
+_LEAST_WAIT_SECONDS = 0.05
+_WAITING_LOOK_SECONDS = 0.5
+"""How often processor time is looked at while a cell waits for the person."""
+
+_LOOK_SHARE = 20
+"""Between two looks at the processor time passes this many times what a look takes: many processes take long."""
+
+
+class _Cell(MutableRecord):
+    """A cell that runs."""
+
+    msg_id: str
+    began: float
+    cpu_began: float | None = None
+    stood_seconds: float = 0.0
+    """How long its wall clock has stood, in all."""
+    waits_for: set[str] = fresh(default_factory=set)
+    """Why its wall clock stands: input, question."""
+    asks_since: float | None = None
+    cpu_at_question: float = 0.0
+    interrupted: float | None = None
+    over: str = ""
+    """The limit that it was interrupted for."""
+
+
+class CellClock(Keeper):
+    """Watches the clocks of the cells that run.
+
+    ``tell`` sends an event to the host; ``interrupt`` interrupts what runs in the worker, as the person would;
+    ``asks`` tells whether a held call waits for the person.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[str, dict[str, Any]], None],
+        interrupt: Callable[[Current], object],
+        asks: Callable[[], bool],
+    ) -> None:
+        self._tell = tell
+        self._interrupt = interrupt
+        self._asks = asks
+        self._asked = False
+        self._current: Current | None = None
+        self._generation = 0
+        self._cells: dict[str, _Cell] = {}
+        self._processor_time = ProcessorTime()
+        self._used: float = 0.0
+        self._looked: float | None = None
+        self._look_seconds = 0.0
+
+    def sandbox_ready(self, current: Current, generation: int) -> None:
+        """Watch this sandbox's cells."""
+        if self._current is None or self._current.sandbox is not current.sandbox:
+            self._processor_time = ProcessorTime()
+        self._current, self._generation = current, generation
+        self._cells.clear()
+
+    def sandbox_gone(self, cause: dict[str, Any]) -> None:  # noqa: ARG002 - the cells are over, whatever it was
+        """Watch nothing."""
+        self._cells.clear()
+
+    def begin_cell(self, message: dict[str, Any]) -> None:
+        """Start a cell's clocks."""
+        cell = _Cell(str(message.get("msg_id")), time.monotonic())
+        self._cells[cell.msg_id] = cell
+        if self._sizes() is not None:
+            self._start_counting(cell)
+
+    def end_cell(self, message: dict[str, Any]) -> None:
+        """Stop a cell's clocks."""
+        self._cells.pop(str(message.get("msg_id")), None)
+
+    def person_asked(self, message: dict[str, Any]) -> None:
+        """Stop a cell's wall clock while it waits for the person, and let it go on."""
+        cell = self._cells.get(str(message.get("msg_id")))
+        if cell is not None and self._sizes() is not None:
+            self._stand(cell, "input", stands=message.get("waiting") is True)
+
+    def _follow_questions(self) -> None:
+        """Stop all wall clocks while a held call waits for the person: which cell made it is not known for sure."""
+        asked = self._asks()
+        if asked != self._asked:
+            self._asked = asked
+            for cell in self._cells.values():
+                self._stand(cell, "question", stands=asked)
+
+    def _stand(self, cell: _Cell, reason: str, *, stands: bool) -> None:
+        if stands and not cell.waits_for:
+            cell.asks_since, cell.cpu_at_question = time.monotonic(), self._look()
+        was = bool(cell.waits_for)
+        if stands:
+            cell.waits_for.add(reason)
+        else:
+            cell.waits_for.discard(reason)
+        if was and not cell.waits_for:
+            cell.stood_seconds += self._standing(cell, self._look())
+            cell.asks_since = None
+
+    def due_seconds(self) -> float | None:
+        """Return when the first of the cells may have used up its seconds."""
+        sizes = self._sizes()
+        if sizes is None or not self._cells:
+            return None
+        return max(0.0, min(self._wait(cell, sizes) for cell in self._cells.values()))
+
+    def catch_up(self) -> dict[str, Any] | None:
+        """Interrupt the cells whose seconds are used up; return the cause of death for one that goes on."""
+        sizes, current = self._sizes(), self._current
+        if sizes is None or current is None:
+            return None
+        self._follow_questions()
+        for cell in list(self._cells.values()):
+            if self._wait(cell, sizes) > 0:
+                continue
+            if cell.interrupted is not None:
+                cell.interrupted = (
+                    time.monotonic()
+                )  # said once; the next kill, if this one fails, a grace later
+                return {"kind": "limit", "limit": self._event(cell, current, sizes, "kill")}
+            cell.over = self._over(cell, sizes)
+            if cell.over:
+                cell.interrupted = time.monotonic()
+                fields = {
+                    "generation": self._generation,
+                    "limit": self._event(cell, current, sizes, "interrupt"),
+                }
+                self._tell(protocol.EVENT_LIMIT, fields)
+                self._interrupt(current)
+        return None
+
+    def _sizes(self) -> Sizes | None:
+        """Return the limits in force where they limit seconds."""
+        if self._current is None:
+            return None
+        sizes = self._current.preparation.plan.sizes
+        return sizes if sizes.wall_seconds is not None or sizes.cpu_seconds is not None else None
+
+    def _wait(self, cell: _Cell, sizes: Sizes) -> float:
+        """Return in how many seconds there is something to do about ``cell``."""
+        now = time.monotonic()
+        if cell.interrupted is not None:
+            return cell.interrupted + _grace(sizes) - now
+        self._start_counting(cell)  # the limit may be younger than the cell
+        waits = []
+        if sizes.wall_seconds is not None:
+            left = sizes.wall_seconds - self._wall(cell, now)
+            waits.append(min(left, _WAITING_LOOK_SECONDS) if cell.asks_since is not None else left)
+        if sizes.cpu_seconds is not None:
+            # No faster than all processors together.
+            left = sizes.cpu_seconds - (self._used - (cell.cpu_began or 0.0))
+            waits.append(left / self._processors() - (now - (self._looked or now)) if left > 0 else 0.0)
+        wait = min(waits)
+        if wait > 0 or self._looked is None:
+            return wait
+        # Nothing is decided by an old look, and the next one is not right behind the last.
+        since = now - self._looked
+        least = max(_LEAST_WAIT_SECONDS, self._look_seconds * _LOOK_SHARE)
+        return 0.0 if since >= least or self._over_by(cell, sizes, self._used, now) else least - since
+
+    def _over(self, cell: _Cell, sizes: Sizes) -> str:
+        return self._over_by(cell, sizes, self._look(), time.monotonic())
+
+    def _over_by(self, cell: _Cell, sizes: Sizes, used: float, now: float) -> str:
+        """Return the name of the limit that is used up, if any."""
+        if sizes.cpu_seconds is not None and used - (cell.cpu_began or 0.0) >= sizes.cpu_seconds:
+            return "cpu_seconds"
+        return (
+            "wall_seconds"
+            if sizes.wall_seconds is not None and self._wall(cell, now) >= sizes.wall_seconds
+            else ""
+        )
+
+    def _wall(self, cell: _Cell, now: float) -> float:
+        standing = self._standing(cell, self._used) if cell.asks_since is not None else 0.0
+        return now - cell.began - cell.stood_seconds - standing
+
+    def _standing(self, cell: _Cell, used: float) -> float:
+        """Return how long the wall clock stands by the question that is open."""
+        if cell.asks_since is None:
+            return 0.0
+        return max(0.0, time.monotonic() - cell.asks_since - max(0.0, used - cell.cpu_at_question))
+
+    def _start_counting(self, cell: _Cell) -> None:
+        if cell.cpu_began is None:
+            cell.cpu_began = self._look()
+
+    def _look(self) -> float:
+        """Look at how much processor time was used."""
+        if self._current is not None:
+            started = time.monotonic()
+            self._used = self._processor_time.seconds(self._current)
+            self._looked = time.monotonic()
+            self._look_seconds = self._looked - started
+        return self._used
+
+    def _processors(self) -> int:
+        cpus = self._current.preparation.plan.cpus if self._current is not None else ()
+        return len(cpus) or os.cpu_count() or 1
+
+    def _event(self, cell: _Cell, current: Current, sizes: Sizes, stage: str) -> dict[str, Any]:
+        wall = cell.over == "wall_seconds"
+        used = self._wall(cell, time.monotonic()) if wall else self._used - (cell.cpu_began or 0.0)
+        allowed = sizes.wall_seconds if wall else sizes.cpu_seconds
+        return {
+            **reached(current, cell.over, stage, round(used, 1), allowed, "seconds"),
+            "msg_id": cell.msg_id,
+            "grace_seconds": _grace(sizes),
+        }
+
+
+def _grace(sizes: Sizes) -> int:
+    return GRACE_SECONDS if sizes.grace_seconds is None else sizes.grace_seconds

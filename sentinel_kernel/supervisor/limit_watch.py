@@ -1,0 +1,159 @@
+"""At a cell's end: which limit it ran into, told only where what is measured bears it out, and what it left running.
+
+Most limits are kept by the Linux kernel, which tells nobody but the program: a full file system, RLIMIT_NPROC. The host
+sees the program's error and names suspects; the words of a program are no proof, so each is looked at from outside.
+"""
+
+from __future__ import annotations
+
+import os
+
+from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.processor_time import count_tasks, is_running
+from sentinel_kernel.supervisor.reached import reached
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from sentinel_kernel.supervisor.current import Current
+
+_FULL = 0.97
+"""From this share on a file system counts as full, and the tasks as used up."""
+
+_NAMED_CHARACTERS = 60
+_INITS_OWN = 48
+"""Tasks of init and of an idle worker, and head room, which come on top of a profile's pids (policy/plan.py)."""
+
+
+class LimitWatch(Keeper):
+    """Looks at a sandbox when a cell has ended. ``tell`` sends an event to the host."""
+
+    def __init__(self, tell: Callable[[str, dict[str, Any]], None]) -> None:
+        self._tell = tell
+        self._current: Current | None = None
+        self._generation = 0
+        self._known: set[int] = set()
+        """Children of init that were told of, and the worker."""
+
+    def sandbox_ready(self, current: Current, generation: int) -> None:
+        """Look at this sandbox from here on."""
+        self._current, self._generation = current, generation
+        self._known = _children(current.sandbox.pid)
+
+    def sandbox_gone(self, cause: dict[str, Any]) -> None:  # noqa: ARG002 - nothing is left to look at
+        """Look at nothing."""
+        self._current = None
+
+    def end_cell(self, message: dict[str, Any]) -> None:
+        """Tell of the limits that the cell's errors speak of, and of processes that it left behind."""
+        current = self._current
+        if current is None:
+            return
+        for suspect in message.get("suspects") or ():
+            found = _look_at(current, str(suspect.get("name")), suspect)
+            if found is not None:
+                self._event(message, found)
+        children = _children(current.sandbox.pid)
+        new = [pid for pid in sorted(children - self._known) if is_running(pid)]
+        self._known &= children
+        if new:
+            self._known |= set(new)
+            detail = ", ".join(_named(pid) for pid in new[:3]) + (", …" if len(new) > 3 else "")
+            self._event(
+                message, reached(current, "left_running", "soft", len(new), None, "count", detail=detail)
+            )
+
+    def _event(self, message: dict[str, Any], found: dict[str, Any]) -> None:
+        told = {**found, "msg_id": str(message.get("msg_id"))}
+        self._tell(protocol.EVENT_LIMIT, {"generation": self._generation, "limit": told})
+
+
+def _look_at(current: Current, name: str, suspect: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the limit that was reached, where what is measured or the error's own words leave no doubt."""
+    sizes = current.preparation.plan.sizes
+    certain = suspect.get("certain") is True
+    match name:
+        case "space":
+            return _full(current, str(suspect.get("path") or ""), certain=certain)
+        case "pids" if sizes.pids is not None:
+            used, allowed = count_tasks(current), sizes.pids + _INITS_OWN
+            if certain or used >= allowed * _FULL:
+                return reached(current, "pids", "refused", used, allowed, "count")
+        case "file_size" if sizes.file_size_bytes is not None:
+            return reached(current, "file_size", "refused", 0, sizes.file_size_bytes, "bytes")
+        case "open_files" if sizes.open_files is not None:
+            return reached(current, "open_files", "refused", 0, sizes.open_files, "count")
+    return None
+
+
+def file_systems(current: Current) -> list[tuple[str, str, os.statvfs_result]]:
+    """Return (limit, folder inside, what it holds) of each file system in memory, deepest folders first."""
+    plan = current.preparation.plan
+    # The folders are mount points in a sealed root: nothing inside can put a link in their place.
+    root = f"/proc/{current.sandbox.pid}/root"
+    places = [("tmp", "/tmp"), ("tmp", plan.home), ("shm", "/dev/shm")]
+    found = []
+    for name, place in places:
+        try:
+            found.append((name, place, os.statvfs(root + place)))
+        except OSError:
+            continue  # the sandbox is ending
+    if current.sandbox.workspace_upper >= 0:
+        found.append(("disk", plan.workspace, os.fstatvfs(current.sandbox.workspace_upper)))
+    return sorted(found, key=lambda one: len(one[1]), reverse=True)
+
+
+def _full(current: Current, path: str, *, certain: bool) -> dict[str, Any] | None:
+    """Return the limit of the file system that is full, or that ``path`` lies in."""
+    systems = file_systems(current)
+    for name, place, status in systems:
+        limit = _fullness(current, name, place, status)
+        if limit is not None:
+            return limit
+    if not certain or not systems:
+        return None
+    # What filled it is gone again, as a temporary file at the end of its block.
+    if path.startswith("/"):
+        for name, place, status in systems:
+            if path == place or path.startswith(place.rstrip("/") + "/"):
+                size = status.f_blocks * status.f_frsize
+                return {**reached(current, name, "refused", 0, size, "bytes"), "place": place}
+    rooms = {(name, place): status.f_blocks * status.f_frsize for name, place, status in systems}
+    detail = ", ".join(f"{place} {size >> 20} MiB" for (_, place), size in rooms.items())
+    return reached(current, "disk", "refused", 0, None, "bytes", detail=detail)
+
+
+def _fullness(current: Current, name: str, place: str, status: os.statvfs_result) -> dict[str, Any] | None:
+    size, used = status.f_blocks * status.f_frsize, (status.f_blocks - status.f_bfree) * status.f_frsize
+    if size and used >= size * _FULL:
+        return {**reached(current, name, "refused", used, size, "bytes"), "place": place}
+    names = status.f_files - status.f_ffree
+    if status.f_files and names >= status.f_files * _FULL:
+        found = reached(current, name, "refused", names, status.f_files, "count", detail="inodes")
+        return {**found, "place": place}
+    return None
+
+
+def _children(pid: int) -> set[int]:
+    """Return the children of a process with one thread: of init, which orphans are given to."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return set(map(int, file.read().split()))
+    except OSError:
+        return set()
+
+
+def _named(pid: int) -> str:
+    """Return what a process calls itself, and its number inside; to be shown and no more."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            command = file.read(4 * _NAMED_CHARACTERS).decode("utf-8", "replace").replace("\0", " ").strip()
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            inside = next((line.split()[-1] for line in file if line.startswith("NSpid:")), str(pid))
+    except OSError:
+        return str(pid)
+    shown = "".join(character if character.isprintable() else "?" for character in command)
+    return f"{shown[:_NAMED_CHARACTERS] or '?'} (pid {inside})"

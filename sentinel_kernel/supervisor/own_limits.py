@@ -1,0 +1,98 @@
+"""Sets limits of the person's own in a running sandbox, and tells which are in force and what is used of them."""
+
+from __future__ import annotations
+
+import os
+
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.policy.own_limits import OWN_LIMITS, beyond, parse_limits, values, with_own
+from sentinel_kernel.policy.plan import process_limit
+from sentinel_kernel.record import as_dict, replace
+from sentinel_kernel.supervisor.limit_watch import file_systems
+from sentinel_kernel.supervisor.preparation import resolve_sizes
+from sentinel_kernel.supervisor.processor_time import count_tasks
+from sentinel_kernel.supervisor.reached import backend_name
+from sentinel_kernel.supervisor.switching import apply_sizes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sentinel_kernel.policy.own_limits import Own
+    from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.preparation import StartRequest
+
+
+def change_limits(
+    current: Current, request: StartRequest, message: dict[str, Any]
+) -> tuple[StartRequest, dict[str, Any]]:
+    """Set the ``limits`` of ``message`` and take back those that it says to ``drop``.
+
+    Returns the request that a replacement of the sandbox is made by, and what the host is told: whether it is done
+    (``live``), the sizes ``before`` and ``after``, those that are ``full`` and keep theirs, and those that go
+    ``beyond`` the ceiling, with what it gives: then nothing is done.
+    """
+    try:
+        asked = parse_limits(message.get("limits") or {})
+    except ProtocolError as error:
+        return request, {"live": False, "message": str(error)}
+    ceiling = current.preparation.ceiling
+    if too_much := beyond(asked, ceiling):
+        return request, {"live": False, "beyond": too_much}
+    dropped = [name for name in message.get("drop") or () if name in OWN_LIMITS]
+    own = dict(request.limits) | dict(asked)
+    before = current.preparation.plan.sizes
+    if dropped:
+        own = {name: value for name, value in own.items() if name not in dropped}
+        # The profile's own share of the machine, as it is now, for these alone.
+        profiles = resolve_sizes(current.preparation.profile, len(os.sched_getaffinity(0)))
+        taken = {name: getattr(profiles, name) for name in dropped}
+        if "cpu_count" in dropped:
+            taken["cpu_quota"] = profiles.cpu_quota
+        after = with_own(replace(before, **taken), asked, ceiling)
+    else:
+        after = with_own(before, asked, ceiling)
+    full = apply_sizes(current, after)
+    limits: Own = tuple(own.items())
+    current.own_limits = frozenset(own)
+    told = {
+        "live": True,
+        "before": as_dict(before),
+        "after": as_dict(current.preparation.plan.sizes),
+        "full": full,
+        "own": own,
+    }
+    return replace(request, limits=limits), told
+
+
+def limits_in_force(current: Current, request: StartRequest) -> dict[str, Any]:
+    """Return each limit with its value, what is used of it where that can be told, and how far it may be set."""
+    sizes = current.preparation.plan.sizes
+    in_force, ceiling = values(sizes), values(current.preparation.ceiling)
+    used = _used(current)
+    own = dict(request.limits)
+    rows = [
+        {
+            "name": name,
+            "value": in_force[name],
+            "used": used.get(name),
+            "ceiling": ceiling[name],
+            "own": name in own,
+        }
+        for name in OWN_LIMITS
+    ]
+    return {
+        "rows": rows,
+        "backend": backend_name(current),
+        "detail": str(getattr(getattr(current, "backend", None), "detail", "")),
+        "tasks_on_top": (process_limit(sizes) or 0) - (sizes.pids or 0) if sizes.pids is not None else 0,
+    }
+
+
+def _used(current: Current) -> dict[str, int]:
+    used = {"pids": count_tasks(current)}
+    for name, _, status in file_systems(current):
+        # /tmp and HOME have the same limit: the fuller of the two is told.
+        held = (status.f_blocks - status.f_bfree) * status.f_frsize
+        used[f"{name}_bytes"] = max(held, used.get(f"{name}_bytes", 0))
+    return used

@@ -1,0 +1,62 @@
+"""How much processor time everything in a sandbox has used, the processes that are gone included.
+
+A child's time is added to its parent's when that waits for it (proc_pid_stat(5), cutime), but is lost where the parent
+ignores SIGCHLD: so what each process had used when it was last seen is kept too, and the larger sum counts.
+"""
+
+from __future__ import annotations
+
+import os
+
+from sentinel_kernel.supervisor.processes import processes_below
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.supervisor.current import Current
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# Fields behind the command's name, counted from 0 (proc_pid_stat(5) counts from 1, with pid and name before these).
+_STATE, _UTIME, _STIME, _CUTIME, _CSTIME, _THREADS, _START = 0, 11, 12, 13, 14, 17, 19
+
+
+class ProcessorTime:
+    """Adds up one sandbox's processor time; a new one is needed for another sandbox."""
+
+    def __init__(self) -> None:
+        self._own: dict[tuple[int, str], int] = {}
+        """(pid, start time) -> ticks that it had used itself when it was last seen."""
+        self._most = 0
+
+    def seconds(self, current: Current) -> float:
+        """Return the seconds used so far; never less than at the last call."""
+        with_children = 0
+        for pid in processes_below(current.sandbox.pid):
+            fields = stat_fields(pid)
+            if fields:
+                own = int(fields[_UTIME]) + int(fields[_STIME])
+                with_children += own + int(fields[_CUTIME]) + int(fields[_CSTIME])
+                self._own[pid, fields[_START]] = own
+        self._most = max(self._most, with_children, sum(self._own.values()))
+        return self._most / _TICKS_PER_SECOND
+
+
+def count_tasks(current: Current) -> int:
+    """Return how many processes and threads there are in the sandbox, as RLIMIT_NPROC counts them."""
+    return sum(
+        int(fields[_THREADS]) for pid in processes_below(current.sandbox.pid) if (fields := stat_fields(pid))
+    )
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether the process is there and has not ended."""
+    fields = stat_fields(pid)
+    return bool(fields) and fields[_STATE] not in ("Z", "X")
+
+
+def stat_fields(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat behind the command's name; none where there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
