@@ -1,4 +1,4 @@
-"""Bounded reads of another process's memory (process_vm_readv(2))."""
+"""Bounded reads and writes of another process's memory (process_vm_readv(2))."""
 
 from __future__ import annotations
 
@@ -53,3 +53,25 @@ def read_memory(process: int, address: int, length: int) -> bytes:
             return b""
         raise OSError(number, "process_vm_readv")
     return buffer.raw[:count]
+
+
+def write_memory(process: int, address: int, content: bytes) -> bool:
+    """Write ``content`` at ``address`` of ``process`` (process_vm_writev(2)); False where not all of it can be.
+
+    What is written must be the caller's own answer: it lands wherever the caller points.
+    """
+    if address <= 0 or address + len(content) >= 1 << 64:
+        return False
+    buffer = ctypes.create_string_buffer(content, len(content))
+    local = _Vector(ctypes.addressof(buffer), len(content))
+    remote = _Vector(address, len(content))
+    count: int = LIBC.syscall(
+        ctypes.c_long(NUMBERS["process_vm_writev"]),
+        ctypes.c_long(process),
+        ctypes.byref(local),
+        ctypes.c_long(1),
+        ctypes.byref(remote),
+        ctypes.c_long(1),
+        ctypes.c_long(0),
+    )
+    return count == len(content)

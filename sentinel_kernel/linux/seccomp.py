@@ -9,7 +9,10 @@ import os
 import struct
 
 from sentinel_kernel.abi.seccomp import (
+    ADDFD_FLAG_SEND,
+    ADDFD_FORMAT,
     BPF_INSTRUCTION_SIZE,
+    IOCTL_NOTIF_ADDFD,
     IOCTL_NOTIF_ID_VALID,
     IOCTL_NOTIF_RECV,
     IOCTL_NOTIF_SEND,
@@ -144,6 +147,27 @@ class Listener:
         Only for decisions made from register arguments: memory behind pointers can change until it is read again.
         """
         return self._send(struct.pack(RESPONSE_FORMAT, identifier, 0, 0, USER_NOTIF_FLAG_CONTINUE))
+
+    def answer(self, identifier: int, value: int) -> bool:
+        """Answer with success and ``value``, where the call was carried out here; False where the caller is gone."""
+        return self._send(struct.pack(RESPONSE_FORMAT, identifier, value, 0, 0))
+
+    def answer_with_file(self, identifier: int, descriptor: int, *, close_on_exec: bool) -> bool:
+        """Answer with a duplicate of ``descriptor`` in the caller's table; False where the caller is gone.
+
+        Raises:
+            OSError: EMFILE, the caller's table is full.
+
+        """
+        flags = os.O_CLOEXEC if close_on_exec else 0
+        layout = struct.pack(ADDFD_FORMAT, identifier, ADDFD_FLAG_SEND, descriptor, 0, flags)
+        try:
+            fcntl.ioctl(self.descriptor, IOCTL_NOTIF_ADDFD, layout)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.EINPROGRESS):
+                return False
+            raise
+        return True
 
     def _send(self, response: bytes) -> bool:
         try:

@@ -29,6 +29,9 @@ _LIBRARY_FOLDERS = (
     "/lib",
 )
 _DIGEST_BYTES = 32
+_FORMAT = "2"
+"""Raised whenever the same policies would give another program."""
+
 _PROGRAM_MAXIMUM_BYTES = BPF_INSTRUCTION_SIZE * BPF_MAXIMUM_INSTRUCTIONS
 _BINARY_TREE = (
     2  # SCMP_FLTATR_CTL_OPTIMIZE: calls are found by halving, not one after the other (libseccomp 2.5)
@@ -56,7 +59,9 @@ def build_filter(
     key = _cache_key(policy, others) if cache_directory else None
     if cache_directory and key and (program := _read_cached(cache_directory, key)) is not None:
         return program
-    filtered = filtered_policy(policy, others)
+    from sentinel_kernel.policy.measured import measured_policy  # noqa: PLC0415 - a cached filter does without
+
+    filtered = measured_policy(filtered_policy(policy, others))
     program = _build(filtered)
     _prove(program, filtered)
     if cache_directory and key:
@@ -147,7 +152,9 @@ def _cache_key(policy: CompiledPolicy, others: Sequence[Profile]) -> str | None:
     if library is None:
         return None
     rules = [(other.default_action, other.syscall_rules) for other in others]
-    return hashlib.sha256(f"{policy.digest}\n{rules!r}\n{library}\n{__version__}".encode()).hexdigest()
+    return hashlib.sha256(
+        f"{policy.digest}\n{rules!r}\n{library}\n{__version__}\n{_FORMAT}".encode()
+    ).hexdigest()
 
 
 def _library_identity(machine: str) -> str | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # proc_pid_maps(5). Nobody inside can give a file one of these names: they would lie in folders that are sealed.
 _SHARED = re.compile(
-    rb"^([0-9a-f]+)-([0-9a-f]+) ..[-x]s ([0-9a-f]+) \S+ (\d+) +(?:/dev/zero \(deleted\)|/SYSV|/memfd:)",
+    rb"^([0-9a-f]+)-([0-9a-f]+) ..[-x]s ([0-9a-f]+) \S+ (\d+) +(?:/dev/zero \(deleted\)|/memfd:)",
     re.MULTILINE,
 )
 _LOOK_SECONDS = 1.0
@@ -36,9 +36,10 @@ MEMORY_FLOOR = 0.2
 class MemoryUse:
     """Adds up one sandbox's memory; owns the descriptors that it asks."""
 
-    def __init__(self, current: Current, processes: Processes) -> None:
+    def __init__(self, current: Current, processes: Processes, machine: Machine) -> None:
         """Ask about ``current``, whose ``processes`` someone else refreshes."""
         self._processes = processes
+        self.machine = machine
         self._files: dict[str, int] = {}
         root = f"/proc/{current.sandbox.pid}/root"
         # By name of the size that bounds it. /tmp and HOME have the same one.
@@ -57,13 +58,16 @@ class MemoryUse:
         self.held_bytes: dict[str, int] = {}
         """Bytes in each file system in memory, by the name of the size that bounds it."""
 
+        self.segment_bytes = 0
+        """Segments of System V that were ever made: more than there are, if some were removed."""
+
         self.exact = False
         """Whether the last sum of private memory was measured, not estimated."""
 
     @property
     def total_bytes(self) -> int:
         """All of it, as of the last :meth:`measure`."""
-        return self.private_bytes + self._shared_bytes + sum(self.held_bytes.values())
+        return self.private_bytes + self.shared_bytes + sum(self.held_bytes.values())
 
     @property
     def disk_bytes(self) -> int:
@@ -73,7 +77,7 @@ class MemoryUse:
     @property
     def shared_bytes(self) -> int:
         """The size of shared anonymous mappings."""
-        return self._shared_bytes
+        return self._shared_bytes + self.segment_bytes
 
     def measure(self, *, exactly_above: int | None = None) -> int:
         """Add up what the refreshed processes and the file systems hold; return the total.
@@ -133,6 +137,12 @@ class MemoryUse:
         """Return the processes that hold most private memory, the largest first."""
         ordered = sorted(self._processes, key=lambda process: process.anonymous_bytes, reverse=True)
         return [(process, process.anonymous_bytes) for process in ordered[:count]]
+
+    def as_seen(self, limit: int | None) -> tuple[int, int]:
+        """Return (all, available) bytes of memory as programs inside should see them."""
+        total = self.machine.total_bytes if limit is None else min(limit, self.machine.total_bytes)
+        left = max(0, total - self.total_bytes)
+        return total, min(left, max(0, self.machine.spare_bytes()))
 
     def close(self) -> None:
         """Close the descriptors."""

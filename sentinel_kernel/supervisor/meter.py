@@ -11,6 +11,7 @@ from sentinel_kernel.supervisor.headroom import Headroom
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.memory_use import Machine, MemoryUse
 from sentinel_kernel.supervisor.processes import Processes
+from sentinel_kernel.supervisor.shares import Shares
 from sentinel_kernel.supervisor.soft_memory import SoftMemory, memory_limit
 
 TYPE_CHECKING = False
@@ -68,7 +69,8 @@ class Meter(Keeper):
         self._leave()
         self._current, self._generation = current, generation
         self._processes = Processes(current.sandbox.pid)
-        self._use = MemoryUse(current, self._processes)
+        self._use = MemoryUse(current, self._processes, self._machine)
+        self._shares = current.handler.shares = Shares(current, self._use, self._processes)
         self._headroom = Headroom(self._processes, self._use)
         self._soft = SoftMemory(current)
         self._sizes = current.preparation.plan.sizes
@@ -89,9 +91,11 @@ class Meter(Keeper):
 
     def _leave(self) -> None:
         if self._current is not None:
+            self._current.handler.shares = None
             self._current = None
             self._processes.close()
             self._use.close()
+            self._shares.close()
             self._headroom.close()
 
     def begin_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - whatever the cell is
@@ -185,6 +189,7 @@ class Meter(Keeper):
         forked = len(self._processes) > 2
         exactly_above = int(limit * _EXACT_SHARE) if limit is not None and forked else None
         used = self._use.measure(exactly_above=exactly_above)
+        self._shares.seen()
         self._peak = max(self._peak, used)
         worker = max(current.worker_pid, current.sandbox.pid)
         for process in self._processes:

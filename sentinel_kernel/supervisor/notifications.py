@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.held_line import HeldLine
     from sentinel_kernel.supervisor.ledger import Ledger
     from sentinel_kernel.supervisor.questions import Questions
+    from sentinel_kernel.supervisor.shares import Shares
 
 _COMMAND_BYTES = 200
 _A_TURN = 64
@@ -45,6 +46,8 @@ class NotificationHandler:
         self.held_line: HeldLine | None = None
         """Finds the line of a refusal, once there is a worker."""
         self.killed_by: Violation | None = None
+        self.shares: Shares | None = None
+        """Counts the calls of policy/measured.py; before there is a worker nothing hostile makes any."""
         self.questions: Questions | None = None
         """Holds what the person is asked about, once there is a worker."""
 
@@ -148,7 +151,8 @@ class NotificationHandler:
             self.killed_by = violation
             return True
         if verdict.kind == CONTINUE:
-            self._listener.proceed(notification.id)
+            if self.shares is None or not self.shares.answer(self._listener, notification):
+                self._listener.proceed(notification.id)
             return False
         if registers is not None and verdict.report and not asks and len(self._refusals) < _REMEMBERED:
             self._refusals[registers] = verdict.errno

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
     """Run the kernel until it is shut down; in the process that init has just forked.
 
-    ``request`` is the supervisor's ``fork``: argv, cwd, magics, and the signals that ask for a stack, for all of them, and
+    ``request`` is the supervisor's ``fork``: argv, cwd, magics, and the signals for a stack, for all stacks, and
     for MemoryError. Stacks are written to the last but one of the descriptors, the words of the exception are read from
     the last. Returns to the end of the interpreter, which runs the cells' own exit handlers.
     """

@@ -44,7 +44,6 @@ def test_private_memory_beyond_the_limit(attacker: Attacker) -> None:
     assert attacker.inside(attack, attacker.profile(**_LIMIT)) == "ENOMEM"
 
 
-@_open("RLIMIT_DATA does not count shared anonymous memory: one process takes all of the host's")
 def test_shared_memory_beyond_the_limit(attacker: Attacker) -> None:
     attack = """
 def take():
@@ -57,7 +56,6 @@ tell(tried(take))
     assert attacker.inside(attack, attacker.profile(**_LIMIT)) != "ok"
 
 
-@_open("a memfd has no size limit of its own: it takes all of the host's memory")
 def test_memory_files_beyond_the_limit(attacker: Attacker) -> None:
     attack = """
 def take():
@@ -70,7 +68,6 @@ tell(tried(take))
     assert attacker.inside(attack, attacker.profile(**_LIMIT)) != "ok"
 
 
-@_open("affinity is set once and sched_setaffinity is allowed: cpu_count holds nobody")
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor anyway")
 def test_processors_beyond_the_profiles(attacker: Attacker) -> None:
     attack = "tried(lambda: os.sched_setaffinity(0, range(64))); tell(len(os.sched_getaffinity(0)))"

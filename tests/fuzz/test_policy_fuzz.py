@@ -19,6 +19,7 @@ from sentinel_kernel.policy.asking import is_askable
 from sentinel_kernel.policy.bpf import decode_program, expected, first_mismatch, run_program
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.mapping import parse_mapping
+from sentinel_kernel.policy.measured import measured_policy
 from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.violation import Violation
 from sentinel_kernel.record import field_names
@@ -108,6 +109,7 @@ def check_filter(text: str, seed: int) -> None:
     try:
         policy = compile_policy(parse_profile("mine", text), MACHINE)
         program = build_filter(policy)
+        policy = measured_policy(policy)
     except ProfileError as error:
         assert "too many" in error.message  # noqa: PT017
         return

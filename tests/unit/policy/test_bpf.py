@@ -16,6 +16,7 @@ from sentinel_kernel.policy.bpf import (
     run_program,
 )
 from sentinel_kernel.policy.compiled import CompiledPolicy, compile_policy
+from sentinel_kernel.policy.measured import measured_policy
 from sentinel_kernel.policy.profile import load_profile
 
 LOAD, RETURN, JUMP_EQUAL, AND, JUMP, JUMP_GREATER, JUMP_GREATER_EQUAL, JUMP_BITS = (
@@ -98,7 +99,7 @@ def test_a_program_that_refuses_everything_is_found_out(policy: CompiledPolicy) 
 def test_foreign_machines_are_tried_too(policy: CompiledPolicy) -> None:
     from sentinel_kernel.supervisor.filter import build_filter
 
-    right = build_filter(policy)
+    right, policy = build_filter(policy), measured_policy(policy)
     assert first_mismatch(right, policy) is None
     i386_is_let_through = program(
         (LOAD, 0, 0, 4), (JUMP_EQUAL, 0, 1, AUDIT_ARCH_I386), (RETURN, 0, 0, RET_ALLOW)
@@ -112,7 +113,7 @@ def test_almost_every_changed_constant_of_a_filter_is_found_out(policy: Compiled
     """Mutation testing of the proof: each comparison's constant is moved by one, each mask loses a bit."""
     from sentinel_kernel.supervisor.filter import build_filter
 
-    right = decode_program(build_filter(policy))
+    right, policy = decode_program(build_filter(policy)), measured_policy(policy)
     survived = []
     for position, (code, if_true, if_false, constant) in enumerate(right):
         if code == RETURN:

@@ -1,0 +1,49 @@
+"""Calls that take from what all share and that no limit of the Linux kernel counts: held, so that they can be counted.
+
+A profile that allows them allows them within its sizes. Each is decided on registers, or carried out by the supervisor.
+"""
+
+from __future__ import annotations
+
+from sentinel_kernel.policy.action import Action, ActionKind
+from sentinel_kernel.policy.compiled import ORIGIN_SHARED, CompiledRule
+from sentinel_kernel.policy.regions import EVERYTHING, ArgumentTest
+from sentinel_kernel.record import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.regions import Region
+
+_MAP_TYPE_AND_ANONYMOUS: Final = 0x0F | 0x20  # <asm-generic/mman-common.h>
+_MAP_SHARED_ANONYMOUS: Final = 0x01 | 0x20
+
+MEASURED: Final[tuple[tuple[str, Region], ...]] = (
+    ("mmap", (ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS, _MAP_SHARED_ANONYMOUS),)),
+    ("memfd_create", EVERYTHING),
+    ("shmget", EVERYTHING),
+    ("msgget", EVERYTHING),
+    ("sched_setaffinity", EVERYTHING),
+    ("sysinfo", EVERYTHING),
+)
+"""Call -> where it is held. RLIMIT_DATA leaves out shared memory; System V's limits can't be set from here
+(ipc_namespaces(7) gives them to root alone); affinity is a process's own to change; sysinfo(2) tells of the machine."""
+
+_HELD = Action(ActionKind.NOTIFY)
+_REASON = "it is counted against the profile's sizes"
+
+
+def measured_policy(policy: CompiledPolicy) -> CompiledPolicy:
+    """Return the policy of a filter that also holds the calls that are to be counted.
+
+    Where the supervisor is gone they fail, as all that is held.
+    """
+    rules = dict(policy.rules)
+    for name, region in MEASURED:
+        number = policy.architecture.syscalls.get(name)
+        if number is not None and number in rules:
+            held = CompiledRule(name, number, region, _HELD, ORIGIN_SHARED, _REASON)
+            rules[number] = (held, *rules[number]) if region else (held,)
+    return replace(policy, rules=rules)

@@ -1,0 +1,232 @@
+"""Held calls that take from what all share: counted against the profile's sizes, and answered by what is left.
+
+Each is decided on its registers, or carried out here in the caller's stead; nothing in memory is read twice.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import time
+
+from sentinel_kernel.linux.memory import read_memory, write_memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.linux.seccomp import Listener, Notification
+    from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.memory_use import MemoryUse
+    from sentinel_kernel.supervisor.processes import Processes
+
+_MFD_CLOEXEC, _MFD_HUGETLB = 1, 4  # <linux/memfd.h>
+_IPC_CREAT = 0o1000  # <linux/ipc.h>; IPC_PRIVATE is the key 0
+_QUEUES = 64
+"""Message queues that a sandbox may make in its life: each holds 16 KiB, and no limit of ours counts those."""
+
+_MASK_BYTES = 512
+# struct sysinfo { long uptime; ulong loads[3], totalram, freeram, sharedram, bufferram, totalswap, freeswap;
+#                  u16 procs, pad; ulong totalhigh, freehigh; u32 mem_unit; } of <linux/sysinfo.h>, 64 bits
+_SYSINFO = struct.Struct("=q3Q6QHH4xQQI4x")
+_LOAD_ONE = 1 << 16
+_FORGOTTEN_SECONDS = 0.005
+"""A call that was let go so long ago is in the list of mappings, if it has not ended."""
+
+_SHARE = 0.9
+
+
+class Shares:
+    """Answers the calls of policy/measured.py for one sandbox."""
+
+    def __init__(self, current: Current, use: MemoryUse, processes: Processes) -> None:
+        """Count by ``use``, whose ``processes`` are those of ``current``."""
+        self._current = current
+        self._use = use
+        self._processes = processes
+        self._granted: list[tuple[float, int]] = []
+        self._segments = 0
+        self._queues = 0
+        calls: dict[str, Callable[[Listener, Notification], bool]] = {
+            "mmap": self._map,
+            "memfd_create": self._make_file,
+            "shmget": self._make_segment,
+            "msgget": self._make_queue,
+            "sched_setaffinity": self._place,
+            "sysinfo": self._tell,
+        }
+        numbers = current.handler.policy.architecture.syscalls
+        self._calls = {numbers[name]: answer for name, answer in calls.items() if name in numbers}
+        self._memory_files = -1
+        try:
+            flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+            self._memory_files = os.open(f"/proc/{current.sandbox.pid}/root/dev/shm", flags)
+        except OSError:
+            pass  # then there are none
+
+    def answer(self, listener: Listener, notification: Notification) -> bool:
+        """Answer ``notification``, which the policy lets go on; False where it is not one of these."""
+        call = self._calls.get(notification.number)
+        return call is not None and call(listener, notification)
+
+    def _map(self, listener: Listener, notification: Notification) -> bool:
+        length = notification.arguments[1]
+        allowed = self._current.preparation.plan.sizes.memory_bytes
+        if allowed is not None and not self._fits(length, int(allowed * _SHARE)):
+            listener.refuse(notification.id, errno.ENOMEM)
+            return True
+        self._granted.append((time.monotonic(), length))
+        self._use.look_again()
+        listener.proceed(notification.id)
+        return True
+
+    def _fits(self, length: int, allowed: int) -> bool:
+        """Tell whether so much more may be mapped; what was let go and can't be seen yet counts."""
+        if self._use.total_bytes + length + sum(size for _, size in self._granted) <= allowed:
+            return True
+        now = time.monotonic()
+        self._granted = [(at, size) for at, size in self._granted if now - at < _FORGOTTEN_SECONDS]
+        self._processes.refresh()
+        self._use.look_again()
+        used = self._use.measure(exactly_above=allowed - length)
+        return used + length + sum(size for _, size in self._granted) <= allowed
+
+    def seen(self) -> None:
+        """Take note that the mappings were just looked up."""
+        now = time.monotonic()
+        self._granted = [(at, size) for at, size in self._granted if now - at < _FORGOTTEN_SECONDS]
+
+    def _make_file(self, listener: Listener, notification: Notification) -> bool:
+        """Give the caller a file of /dev/shm without a name: its size counts there, whoever holds it and wherever.
+
+        Unlike memfd_create(2)'s it takes no seals and can't be executed.
+        """
+        flags = notification.arguments[1]
+        if flags & _MFD_HUGETLB or self._memory_files < 0:
+            listener.refuse(notification.id, errno.ENOSYS)
+            return True
+        try:
+            descriptor = self._open_file()
+        except OSError as error:
+            listener.refuse(notification.id, error.errno or errno.ENOMEM)
+            return True
+        try:
+            if listener.is_valid(notification.id):
+                listener.answer_with_file(
+                    notification.id, descriptor, close_on_exec=bool(flags & _MFD_CLOEXEC)
+                )
+        except OSError as error:
+            listener.refuse(notification.id, error.errno or errno.EMFILE)
+        finally:
+            os.close(descriptor)
+        return True
+
+    def _open_file(self) -> int:
+        identity = self._current.preparation.plan.identity
+        flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC
+        if os.geteuid() == identity.host_uid:
+            return os.open(".", flags, 0o777, dir_fd=self._memory_files)
+        # Root's own ids mean nothing in the sandbox's file systems: the file is made as the one who uses it.
+        own_uid, own_gid = os.geteuid(), os.getegid()
+        os.setegid(identity.host_gid)
+        try:
+            os.seteuid(identity.host_uid)
+            try:
+                return os.open(".", flags, 0o777, dir_fd=self._memory_files)
+            finally:
+                os.seteuid(own_uid)
+        finally:
+            os.setegid(own_gid)
+
+    def _make_segment(self, listener: Listener, notification: Notification) -> bool:
+        """Count the segments that were ever made: who removes one is not seen from here."""
+        key, size, flags = notification.arguments[0] & 0xFFFFFFFF, *notification.arguments[1:3]
+        if key == 0 or flags & _IPC_CREAT:
+            if self._segments + size > self._current.preparation.plan.sizes.shm_bytes:
+                listener.refuse(notification.id, errno.ENOSPC)
+                return True
+            self._segments += max(size, 4096)
+            self._use.segment_bytes = self._segments
+        listener.proceed(notification.id)
+        return True
+
+    def _make_queue(self, listener: Listener, notification: Notification) -> bool:
+        if self._queues >= _QUEUES:
+            listener.refuse(notification.id, errno.ENOSPC)
+            return True
+        self._queues += 1
+        listener.proceed(notification.id)
+        return True
+
+    def _place(self, listener: Listener, notification: Notification) -> bool:
+        """Set a thread's processors in its stead, within the profile's: as a cpuset would hold it."""
+        wanted_id, size, address = notification.arguments[:3]
+        mask = read_memory(notification.thread, address, min(size & 0xFFFFFFFF, _MASK_BYTES))
+        thread = self._outside(wanted_id & 0xFFFFFFFF, notification.thread)
+        if not listener.is_valid(notification.id):
+            return True
+        number = self._set_affinity(thread, mask)
+        if number:
+            listener.refuse(notification.id, number)
+        else:
+            listener.answer(notification.id, 0)
+        return True
+
+    def _set_affinity(self, thread: int | None, mask: bytes) -> int:
+        """Return 0, or the error."""
+        if not mask:
+            return errno.EFAULT
+        if thread is None:
+            return errno.ESRCH
+        bits = int.from_bytes(mask, "little")
+        allowed = self._current.preparation.plan.cpus or os.sched_getaffinity(0)
+        chosen = {processor for processor in allowed if bits >> processor & 1}
+        if not chosen:
+            return errno.EINVAL
+        try:
+            os.sched_setaffinity(thread, chosen)
+        except OSError as error:
+            return error.errno or errno.EPERM
+        return 0
+
+    def _outside(self, inside: int, caller: int) -> int | None:
+        """Return the host's number of the thread that the caller calls ``inside``; None where there is none."""
+        if inside == 0:
+            return caller
+        self._processes.refresh()
+        wanted = str(inside).encode()
+        for process in self._processes:
+            try:
+                for thread in os.listdir(f"/proc/{process.pid}/task"):
+                    with open(f"/proc/{process.pid}/task/{thread}/status", "rb") as file:
+                        numbers = file.read().partition(b"\nNSpid:")[2].partition(b"\n")[0].split()
+                    if numbers and numbers[-1] == wanted:
+                        return int(thread)
+            except OSError:
+                continue  # it ended meanwhile
+        return None
+
+    def _tell(self, listener: Listener, notification: Notification) -> bool:
+        """Write sysinfo(2)'s answer for the profile's memory into the caller's structure."""
+        if struct.calcsize("P") != 8:
+            return False
+        sizes = self._current.preparation.plan.sizes
+        total, available = self._use.as_seen(sizes.memory_bytes)
+        loads = [int(load * _LOAD_ONE) for load in os.getloadavg()]
+        content = _SYSINFO.pack(
+            int(time.monotonic()), *loads, total, available, 0, 0, 0, 0, len(self._processes), 0, 0, 0, 1
+        )
+        if not listener.is_valid(notification.id):
+            return True
+        if write_memory(notification.thread, notification.arguments[0], content):
+            listener.answer(notification.id, 0)
+        else:
+            listener.refuse(notification.id, errno.EFAULT)
+        return True
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        if self._memory_files >= 0:
+            os.close(self._memory_files)
+            self._memory_files = -1
