@@ -51,12 +51,15 @@ def pytest_configure(config: pytest.Config) -> None:
         ("XDG_RUNTIME_DIR", "run"),
         ("XDG_CACHE_HOME", "cache"),
         ("XDG_DATA_HOME", "share"),
+        ("XDG_STATE_HOME", "state"),
     ):
         folder = _RUN / name
         folder.mkdir(mode=0o700)
         os.environ[variable] = str(folder)
     for variable in [
-        name for name in os.environ if name.startswith(("SENTINEL_PROFILE", "SENTINEL_LANG", "JUPYTER"))
+        name
+        for name in os.environ
+        if name.startswith(("SENTINEL_PROFILE", "SENTINEL_LANG", "SENTINEL_AUDIT", "JUPYTER"))
     ]:
         del os.environ[variable]
 

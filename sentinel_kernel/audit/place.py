@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False  # the supervisor reads this before it starts a sandbox
@@ -68,22 +67,19 @@ def make_place(settings: AuditSettings) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
 
 
-def hidden_folder(settings: AuditSettings, workspace: str) -> str:
-    """Return the folder that no sandbox may see, made if it was not there; empty where there is no audit.
+def settings_beside(environment: Mapping[str, str], workspace: str) -> AuditSettings:
+    """Return the settings for a kernel whose cells see ``workspace``; there is no audit that they could read."""
+    settings = read_audit_settings(environment)
+    folder = hidden_folder(settings)
+    if folder and os.path.commonpath([folder, os.path.realpath(workspace)]) == folder:
+        what = f"The audit's database would lie in {folder}, where the notebook's folder is too: cells could read it."
+        return AuditSettings("", problem=what)
+    return settings
 
-    Raises:
-        SentinelError: cells would see the database's folder, as the notebook's folder lies in it.
 
-    """
-    if not settings.path:
-        return ""
-    folder = os.path.realpath(os.path.dirname(settings.path))
-    if os.path.commonpath([folder, workspace]) == folder:
-        raise SentinelError(
-            f"The audit's database would lie in {folder}, which the notebook's folder is (or is in).",
-            "Set SENTINEL_AUDIT to a file in a folder of its own.",
-        )
-    return folder
+def hidden_folder(settings: AuditSettings) -> str:
+    """Return the folder that no sandbox may see; empty where there is no audit."""
+    return os.path.realpath(os.path.dirname(settings.path)) if settings.path else ""
 
 
 def _days(text: str) -> float:

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from sentinel_kernel.audit.place import AuditSettings, make_place, read_audit_settings
+from sentinel_kernel.audit.place import AuditSettings, make_place, settings_beside
 from sentinel_kernel.record import as_dict
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.audit_process import AuditProcess
@@ -70,7 +70,7 @@ class Recorder(Keeper):
         asked = message.get("audit")
         asked = asked if isinstance(asked, dict) else {}
         environment = {**os.environ, **{str(name): str(value) for name, value in asked.items()}}
-        settings = read_audit_settings(environment)
+        settings = settings_beside(environment, str(message.get("workspace") or "/"))
         run = started(message, environment, sys.version.split()[0])
         if settings != self._settings and self._writer is not None:
             self.close()
@@ -81,7 +81,7 @@ class Recorder(Keeper):
             except OSError as error:
                 self._take({"state": "failing", "reason": str(error), "remedy": "Set SENTINEL_AUDIT."})
         elif settings.problem:
-            remedy = "Set SENTINEL_AUDIT to an absolute path, or to off."
+            remedy = "Set SENTINEL_AUDIT to a file in a folder of its own (an absolute path), or to off."
             self._take({"state": "failing", "reason": settings.problem, "remedy": remedy})
         if run["id"] != self._run.get("id"):
             self._run = run

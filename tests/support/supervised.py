@@ -49,7 +49,12 @@ class Supervised:
         self.outcomes: dict[str, str] = {}
         self._next_id = 0
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        places = {"XDG_RUNTIME_DIR": "run", "XDG_DATA_HOME": "data", "XDG_CACHE_HOME": "cache"}
+        places = {
+            "XDG_RUNTIME_DIR": "run",
+            "XDG_DATA_HOME": "data",
+            "XDG_CACHE_HOME": "cache",
+            "XDG_STATE_HOME": "state",
+        }
         for name in places.values():
             own_folder(identity, state / name)
         variables = identity.environment() | {key: str(state / name) for key, name in places.items()}

@@ -1,0 +1,84 @@
+"""What the supervisor is told of a cell as it begins and ends, for the audit and for who watches the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.kernel.wire import CONTENT, METADATA, decode, text_of
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.wire import Json, Part
+
+CODE_BYTES = 32 * 1024
+"""So much of a cell's source is kept; the hash is of the whole."""
+
+_NAME_CHARACTERS = 200
+_METADATA_BYTES = 256 * 1024
+_ERROR_BYTES = 4 * 1024 * 1024
+
+
+def begin_fields(cell: Cell) -> Json:
+    """Return the fields of OP_BEGIN_CELL."""
+    source = cell.code.encode("utf-8", "surrogatepass")
+    return {
+        "msg_id": cell.request.msg_id[:_NAME_CHARACTERS],
+        "cell_id": _cell_id(cell),
+        "code": _cut(cell.code, source),
+        "code_sha256": hashlib.sha256(source).hexdigest(),
+        "lines": cell.code.count("\n") + 1,
+        "silent": cell.silent,
+        "store_history": cell.store_history,
+    }
+
+
+def end_fields(cell: Cell) -> Json:
+    """Return the fields of OP_END_CELL: what the worker itself said of the cell's end."""
+    return {
+        "msg_id": cell.request.msg_id[:_NAME_CHARACTERS],
+        "status": "error" if cell.ename else "ok",
+        "ename": cell.ename,
+    }
+
+
+def error_name(parts: list[Part]) -> str:
+    """Return the class of the exception in an ``error`` message."""
+    with contextlib.suppress(ProtocolError):
+        return text_of(decode(parts[CONTENT], _ERROR_BYTES), "ename")[:_NAME_CHARACTERS] or "error"
+    return "error"
+
+
+def words_fields(violation: Json) -> Json:
+    """Return the fields of OP_WORDS for a violation that was completed with its words."""
+    message, hint = violation.get("message") or {}, violation.get("hint") or {}
+    remedies = [str(remedy.get("text")) for remedy in violation.get("remedies") or () if remedy]
+    return {
+        "violation": violation.get("id"),
+        "semantic_msg": message.get("en"),
+        "semantic_msg_zh": message.get("zh"),
+        "hint": hint.get("en"),
+        "hint_zh": hint.get("zh"),
+        "remedy": "; ".join(remedies),
+    }
+
+
+def _cell_id(cell: Cell) -> str | None:
+    """Return the notebook's id of the cell, which JupyterLab and others send with the request."""
+    with contextlib.suppress(ProtocolError):
+        metadata = decode(cell.request.parts[METADATA], _METADATA_BYTES)
+        for name in ("cellId", "cell_id"):
+            if isinstance(metadata.get(name), str):
+                return str(metadata[name])[:_NAME_CHARACTERS]
+    return None
+
+
+def _cut(code: str, source: bytes) -> str:
+    """Return as much of the source as a packet has room for: escaped, one byte can become six."""
+    cut = code if len(source) <= CODE_BYTES else source[:CODE_BYTES].decode("utf-8", "ignore")
+    while len(json.dumps(cut)) > 2 * CODE_BYTES:
+        cut = cut[: len(cut) * 3 // 4]
+    return cut
