@@ -106,6 +106,8 @@ def _summary(profile: Profile) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from sentinel_kernel.cli_audit import add_commands  # noqa: PLC0415 - as above
+
     parser = argparse.ArgumentParser(
         prog="sentinel-kernel",
         description="A Jupyter kernel that runs cells in a rootless Linux sandbox and explains each refusal.",
@@ -144,6 +146,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("profile", metavar="PROFILE")
     command.add_argument("syscall", metavar="SYSCALL", nargs="?")
     command.set_defaults(run=_explain)
+
+    command = commands.add_parser("audit", help="look up what ran, what was refused and what was used")
+    add_commands(command)
     return parser
 
 
