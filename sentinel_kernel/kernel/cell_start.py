@@ -59,6 +59,12 @@ class CellStart:
             if isinstance(action, LimitChange):
                 self._limit(cell, action, actions)
                 return
+            if action == "gauge":
+                self._host.gauge.want(cell)
+                continue
+            if action in ("summary on", "summary off"):
+                self._host.summary.turn(on=action == "summary on")
+                continue
             cell.displays.append(
                 self._host.live_status.show(cell.request.header)
                 if action == "live"
@@ -133,6 +139,7 @@ class CellStart:
                 unsigned(cell.request.identities, cell.request.parts)
             )
             host.execution.sent(cell)
+            host.summary.begins(cell)
 
         host.cell_calls.begin_cell({"msg_id": cell.request.msg_id[:200]}, self._current(cell, forward))
 

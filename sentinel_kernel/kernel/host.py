@@ -13,10 +13,12 @@ from sentinel_kernel.kernel import rendering, words
 from sentinel_kernel.kernel.ceiling import Ceiling
 from sentinel_kernel.kernel.cell_calls import CellCalls
 from sentinel_kernel.kernel.cell_start import CellStart
+from sentinel_kernel.kernel.cell_summary import CellSummary
 from sentinel_kernel.kernel.client_side import ClientSide, watch_sockets
 from sentinel_kernel.kernel.connection import read_connection
 from sentinel_kernel.kernel.displays import Displays
 from sentinel_kernel.kernel.execution import Execution
+from sentinel_kernel.kernel.gauge_entry import GaugeEntry
 from sentinel_kernel.kernel.large_frame import Ledger
 from sentinel_kernel.kernel.lifecycle import Lifecycle, State
 from sentinel_kernel.kernel.limits import Limits, death_words
@@ -29,6 +31,7 @@ from sentinel_kernel.kernel.outer import Outer
 from sentinel_kernel.kernel.publisher import Publisher
 from sentinel_kernel.kernel.settings import session_id
 from sentinel_kernel.kernel.status_page import StatusPage
+from sentinel_kernel.kernel.usage import Usage
 from sentinel_kernel.kernel.violation_words import ViolationWords
 from sentinel_kernel.kernel.widgets import HostWidgets
 from sentinel_kernel.kernel.wire import Session, unsigned
@@ -80,6 +83,9 @@ class Host:
         self.limits = Limits(self)
         self.widgets = HostWidgets(self.outbox)
         self.live_status = LiveStatus(self)
+        self.gauge = GaugeEntry(self)
+        self.usage = Usage(self.lifecycle, self.gauge.refresh_soon)
+        self.summary = CellSummary(self)
         self.cell_start = CellStart(self)
         self.execution = Execution(self.outbox, self.cell_start.begin, self._forward, self.cell_calls.quiet)
         self.clients = ClientSide(self)
@@ -115,6 +121,8 @@ class Host:
         if after_death:
             self.outbox.status("starting")
             self.outbox.status("idle")
+        self.usage.sandbox_ready()
+        self.gauge.refresh_soon()
         self.execution.resume()
 
     def worker_gone(self, cause: Json) -> None:
@@ -127,6 +135,7 @@ class Host:
         told = death_words(cause, violation)
         if not self._end_running("SandboxDied", told, abort_waiting=True):
             self.displays.waiting.append(told)  # between cells: the next one says why it finds nothing
+        self.gauge.worker_gone()
         self.widgets.forget()  # as clients do when they hear the status below
         self.execution.last_count = 0  # the next worker counts anew, as after every restart
         self.outbox.status("restarting")
@@ -144,6 +153,7 @@ class Host:
         """Show a refused call in the cell that made it."""
         self.displays.violation(violation, self.execution.newest())
         self.live_status.refresh_soon()
+        self.gauge.refresh_soon()
 
     def files_saved(self, path: str, files: int) -> None:
         """Say where the files of a sandbox that ended are: in the newest cell, and in the log."""
@@ -212,6 +222,12 @@ class Host:
     def give_up_worker(self, keep: Cell, reason: str) -> None:
         """Leave the worker for a fresh one, as a magic in ``keep`` wants it."""
         self._end_running("SandboxDied", words.switched(reason), abort_waiting=False, keep=keep)
+
+    def end_worker(self, told: words.Words) -> None:
+        """End the worker at a person's word, say so in its cells, and go on in a fresh sandbox of the same kind."""
+        self._end_running("SandboxDied", told, abort_waiting=True)
+        lifecycle = self.lifecycle
+        lifecycle.switch(lifecycle.profile, "reset", self.execution.last_count + 1, lambda _succeeded: None)
 
     def _forward(self, request: Request) -> None:
         self.clients.forward(request)

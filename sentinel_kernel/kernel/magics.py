@@ -36,7 +36,12 @@ class Switch(Record):
 Action = Switch | LimitChange | str
 """What a checked magic line does: a switch, limits, or the page that it shows (status, live, profiles, help)."""
 
-_USAGE = {"sentinel_limit": " [NAME=VALUE ...]", "sentinel_profile": " [NAME]", "sentinel_status": " [--live]"}
+_USAGE = {
+    "sentinel_gauge": " [summary on|off]",
+    "sentinel_limit": " [NAME=VALUE ...]",
+    "sentinel_profile": " [NAME]",
+    "sentinel_status": " [--live]",
+}
 """What may follow a magic's name."""
 
 
@@ -79,6 +84,8 @@ class Magics:
             )
         if line.name == "sentinel_limit":
             return self._limits(words, line.line_number)
+        if line.name == "sentinel_gauge" and words in ([], ["summary", "on"], ["summary", "off"]):
+            return " ".join(words) or "gauge"
         live = line.name == "sentinel_status" and words == ["--live"]
         if len(words) > (1 if line.name == "sentinel_profile" else int(live)):
             usage = f"%{line.name}{_USAGE.get(line.name, '')}"
@@ -220,6 +227,19 @@ class Magics:
             (
                 "%sentinel_limit memory=4G",
                 self._say("set a limit, up to the ceiling; variables stay", "设定限制（不超过上限）；变量会保留"),
+            ),
+            (
+                "%sentinel_gauge",
+                self._say(
+                    "what is used of the limits, moving while a cell runs; profile selector and stop button",
+                    "以随单元格变化的仪表显示资源用量；可选择配置、停止单元格",
+                ),
+            ),
+            (
+                "%sentinel_gauge summary on",
+                self._say(
+                    "one line at each cell's end: time, memory, CPU, refusals", "在每个单元格末尾显示一行用量"
+                ),
             ),
             ("%sentinel_reset", self._say("a fresh sandbox; variables are lost", "全新的沙箱；变量将丢失")),
             ("%sentinel_help", self._say("this page", "本页")),

@@ -3,6 +3,9 @@
 The messages are those of Jupyter widgets, protocol 2.1.0: a model is a comm of the target ``jupyter.widget``
 (ipywidgets, packages/schema/messages.md). Nothing here is sent on a timer's own account: servers take any message
 for activity, and would never end an idle kernel.
+
+Who owns a model is told what a client did to it: that came signed, on the client's own sockets. A worker's
+comm message never gets there.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.kernel.wire import CONTENT, decode, encode, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from sentinel_kernel.kernel.outbox import Outbox
     from sentinel_kernel.kernel.requests import Request
@@ -30,13 +33,13 @@ _WORKER_BYTES = 512 * 1024 * 1024
 _REMEMBERED = 300
 """How many comm ids stay the host's own after their models are gone, and how many control comms are followed."""
 
-_BASE = {
+BASE = {
     "_model_module": "@jupyter-widgets/base",
     "_model_module_version": "2.0.0",
     "_view_module": "@jupyter-widgets/base",
     "_view_module_version": "2.0.0",
 }
-_CONTROLS = {
+CONTROLS = {
     "_model_module": "@jupyter-widgets/controls",
     "_model_module_version": "2.0.0",
     "_view_module": "@jupyter-widgets/controls",
@@ -62,42 +65,68 @@ class HostWidgets:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._states: dict[str, Json] = {}
+        self._listeners: dict[str, Callable[[Json], None]] = {}
         self._controls: dict[str, _Control] = {}
         self.ids: dict[str, None] = {}
 
     # --- what the host does with its models
 
+    def open(self, state: Json, parent: Part) -> str:
+        """Open a model and return its comm id."""
+        comm_id = os.urandom(16).hex()
+        self._states[comm_id] = state
+        self.ids[comm_id] = None
+        if len(self.ids) > _REMEMBERED:
+            oldest = next(iter(self.ids))
+            del self.ids[oldest]
+            self._states.pop(oldest, None)
+            self._listeners.pop(oldest, None)
+        content = {"comm_id": comm_id, "target_name": TARGET, "data": {"state": state, "buffer_paths": []}}
+        self._outbox.publish("comm_open", content, parent, metadata=_PROTOCOL)
+        return comm_id
+
     def open_html(self, html: str, parent: Part) -> str:
         """Open a model that shows ``html``, with its layout and style, and return its comm id."""
-        layout = self._open({**_BASE, "_model_name": "LayoutModel", "_view_name": "LayoutView"}, parent)
+        layout = self.open({**BASE, "_model_name": "LayoutModel", "_view_name": "LayoutView"}, parent)
         style_view = {"_view_module": "@jupyter-widgets/base", "_view_name": "StyleView"}
-        style = self._open({**_CONTROLS, "_model_name": "HTMLStyleModel", **style_view}, parent)
+        style = self.open({**CONTROLS, "_model_name": "HTMLStyleModel", **style_view}, parent)
         state = {
-            **_CONTROLS,
+            **CONTROLS,
             "_model_name": "HTMLModel",
             "_view_name": "HTMLView",
             "layout": f"IPY_MODEL_{layout}",
             "style": f"IPY_MODEL_{style}",
             "value": html,
         }
-        return self._open(state, parent)
+        return self.open(state, parent)
 
-    def update(self, comm_id: str, changes: Json, parent: Part) -> None:
-        """Change an open model's state; what is the same already is not sent again."""
+    def listen(self, comm_id: str, listener: Callable[[Json], None]) -> None:
+        """Call ``listener`` with what a client's message about the model says (its ``data``)."""
+        self._listeners[comm_id] = listener
+
+    def update(self, comm_id: str, changes: Json, parent: Part) -> bool:
+        """Change an open model's state, and tell whether it did: what is the same already is not sent again."""
         state = self._states[comm_id]
         changed = {key: value for key, value in changes.items() if state.get(key) != value}
         if changed:
             state.update(changed)
             self._update(comm_id, changed, parent)
+        return bool(changed)
+
+    def repeat(self, comm_id: str, parent: Part) -> None:
+        """Send an open model's state again, for clients that an earlier message did not reach."""
+        self._update(comm_id, self._states[comm_id], parent)
 
     def close(self, comm_id: str, parent: Part) -> None:
         """Close a model: clients take its views away. Its id stays the host's."""
         del self._states[comm_id]
+        self._listeners.pop(comm_id, None)
         self._outbox.publish("comm_close", {"comm_id": comm_id, "data": {}}, parent)
 
     def forget(self) -> None:
         """Forget every model: clients have, as they do when a worker has died. Its last view stays as it is."""
         self._states.clear()
+        self._listeners.clear()
         self._controls.clear()
 
     def is_open(self, comm_id: str) -> bool:
@@ -126,6 +155,9 @@ class HostWidgets:
             and data.get("method") in ("request_state", "update")
         ):
             self._update(comm_id, self._states[comm_id], request.header)
+        listener = self._listeners.get(comm_id)
+        if listener is not None and isinstance(data, dict) and request.msg_type == "comm_msg":
+            listener(data)
         self._outbox.status("idle", request.header)
         return True
 
@@ -170,18 +202,6 @@ class HostWidgets:
         return True
 
     # --- small parts
-
-    def _open(self, state: Json, parent: Part) -> str:
-        comm_id = os.urandom(16).hex()
-        self._states[comm_id] = state
-        self.ids[comm_id] = None
-        if len(self.ids) > _REMEMBERED:
-            oldest = next(iter(self.ids))
-            del self.ids[oldest]
-            self._states.pop(oldest, None)
-        content = {"comm_id": comm_id, "target_name": TARGET, "data": {"state": state, "buffer_paths": []}}
-        self._outbox.publish("comm_open", content, parent, metadata=_PROTOCOL)
-        return comm_id
 
     def _update(self, comm_id: str, state: Json, parent: Part) -> None:
         data = {"method": "update", "state": state, "buffer_paths": []}

@@ -139,6 +139,13 @@ def switched(reason: str) -> Words:
     )
 
 
+ENDED_BY_BUTTON = Words(
+    f"The cell went on in spite of an interrupt, so its worker was ended from the gauge. {LOST_EN}",
+    f"单元格忽略了中断，因此已从仪表终止其进程。{LOST_ZH}",
+    f"{_AGAIN_EN}. Code that catches KeyboardInterrupt, or computes in an extension module, can't be interrupted.",
+    f"{_AGAIN_ZH}。捕获 KeyboardInterrupt 或在扩展模块中计算的代码无法被中断。",
+)
+
 SCRIPT_HELD = Words(
     "This output is a script (application/javascript) and was held back: in the browser it would act with "
     "your Jupyter login, outside the sandbox.",

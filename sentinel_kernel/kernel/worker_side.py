@@ -120,6 +120,8 @@ class WorkerSide:
             return
         if not host.limits.takes(msg_type, parts) or not self._passes(msg_type, parts):
             return
+        if msg_type in _OUTPUTS:
+            host.summary.put_out(parts)
         if msg_type in _SPEAKING:
             self._suspect(msg_type, parts)
         cell = self._cell_of(parts) if msg_type in _ABOUT_CELLS or self._shows_again(msg_type) else None
@@ -168,6 +170,7 @@ class WorkerSide:
                 cell.execution_count = count
                 host.execution.last_count = count
             cell.began = True
+            host.gauge.cell_begins(cell)
             self._show_pages(cell)
             host.displays.bring_up_to_date(cell)
         elif msg_type == "clear_output":
@@ -203,7 +206,7 @@ class WorkerSide:
         self._show_pages(cell)
         self._held_idle = (cell, topic, parts)
         fields: Json = {"msg_id": cell.request.msg_id[:200], "suspects": list(cell.suspects.values())}
-        if cell.violations or cell.suspects:
+        if cell.violations or cell.suspects or host.usage.watched:
             host.cell_calls.end_cell(fields, self._release_idle)
         else:
             # Nothing to wait for; who watches the sandbox still wants to know.
@@ -217,6 +220,8 @@ class WorkerSide:
         self._held_idle = None
         self._host.displays.bring_up_to_date(cell)
         self._host.live_status.refresh(cell.request.header)
+        self._host.summary.ends(cell)
+        self._host.gauge.cell_ends(cell)
         self._host.outbox.forward_output(topic, parts)
         cell.idle = True
         if cell.replied:

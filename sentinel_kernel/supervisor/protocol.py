@@ -63,7 +63,14 @@ EVENT_LIMIT = "limit"
 EVENT_USAGE = "usage"
 """One sample of what the sandbox uses (``sample``), and its limits where they changed (``limits``)."""
 
-HOST_MAGICS = ("sentinel_help", "sentinel_limit", "sentinel_profile", "sentinel_reset", "sentinel_status")
+HOST_MAGICS = (
+    "sentinel_gauge",
+    "sentinel_help",
+    "sentinel_limit",
+    "sentinel_profile",
+    "sentinel_reset",
+    "sentinel_status",
+)
 """The magics that the host runs; the worker gets inert ones of the same names."""
 
 # One encoder: json.dumps makes a new one for each call that wants no spaces.
