@@ -10,6 +10,7 @@ import socket
 
 from sentinel_kernel.abi.landlock import AccessFs, Scope
 from sentinel_kernel.abi.prctl import SecureBits
+from sentinel_kernel.abi.sched import CloneFlags
 from sentinel_kernel.abi.seccomp import BPF_INSTRUCTION_SIZE, BPF_MAXIMUM_INSTRUCTIONS
 from sentinel_kernel.linux import landlock, namespaces, network, process, seccomp
 from sentinel_kernel.policy.plan import process_limits
@@ -52,6 +53,11 @@ def take_identity(context: BootContext) -> None:
     os.setresgid(inside.inside_gid, inside.inside_gid, inside.inside_gid)
     os.setresuid(inside.inside_uid, inside.inside_uid, inside.inside_uid)
     process.set_dumpable(dumpable=True)  # a change of ids clears it, and /proc/self would belong to root
+
+
+def root_control_groups(_context: BootContext) -> None:
+    """Make the control group that this process was put in the root of all that it sees (cgroup_namespaces(7))."""
+    namespaces.leave(CloneFlags.NEWCGROUP)
 
 
 def change_root(context: BootContext) -> None:

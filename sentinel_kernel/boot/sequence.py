@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 STEPS: tuple[Callable[[BootContext], None], ...] = (
     confinement.take_identity,
+    confinement.root_control_groups,
     mounting.make_mounts_private,
     mounting.stage_root,
     mounting.make_skeleton,

@@ -1,4 +1,4 @@
-"""Advisory record locks that the Linux kernel releases when their owner dies (fcntl(2), F_SETLK)."""
+"""Advisory locks that the Linux kernel releases when their owner dies (fcntl(2), F_SETLK; flock(2))."""
 
 from __future__ import annotations
 
@@ -20,3 +20,12 @@ def try_lock_byte(descriptor: int, offset: int) -> bool:
 def unlock_byte(descriptor: int, offset: int) -> None:
     """Release the lock on the byte ``offset``."""
     fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, offset)
+
+
+def try_lock_whole(descriptor: int) -> bool:
+    """Lock an open file or folder (flock(2)) for all who share this descriptor; False where somebody else has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -10,7 +10,7 @@ import select
 import signal
 
 from sentinel_kernel.abi.mount import MNT_DETACH
-from sentinel_kernel.abi.sched import CloneFlags
+from sentinel_kernel.abi.sched import CloneArguments, CloneFlags
 from sentinel_kernel.linux.libc import LIBC, NUMBERS, checked, system_call
 
 _TRIES = 3
@@ -39,6 +39,36 @@ def clone(flags: CloneFlags) -> tuple[int, int]:
     )
     pid = checked(result, "clone")
     return (0, -1) if pid == 0 else (pid, pidfd.value)
+
+
+def clone_into(flags: CloneFlags, group: int) -> tuple[int, int]:
+    """As :func:`clone`, with the child in the control group ``group`` (clone3(2), CLONE_INTO_CGROUP: Linux 5.7).
+
+    ``group`` is a descriptor of its folder. Moving a process there afterwards would wait for all processors of the
+    machine (some ten milliseconds).
+    """
+    pidfd = ctypes.c_int(-1)
+    arguments = CloneArguments(
+        flags=int(flags | CloneFlags.PIDFD | CloneFlags.INTO_CGROUP),
+        pidfd=ctypes.addressof(pidfd),
+        exit_signal=signal.SIGCHLD,
+        cgroup=group,
+    )
+    result: int = LIBC.syscall(
+        ctypes.c_long(NUMBERS["clone3"]), ctypes.byref(arguments), ctypes.c_size_t(ctypes.sizeof(arguments))
+    )
+    pid = checked(result, "clone3")
+    return (0, -1) if pid == 0 else (pid, pidfd.value)
+
+
+def leave(namespaces: CloneFlags) -> None:
+    """Move this process into new namespaces of these kinds (unshare(2)).
+
+    Raises:
+        OSError: it was refused.
+
+    """
+    system_call("unshare", int(namespaces))
 
 
 def write_identity_maps(pid: int, uid_map: str, gid_map: str) -> None:

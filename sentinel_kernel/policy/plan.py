@@ -114,6 +114,9 @@ class Sizes(Record):
     wall_seconds: int | None = None
     cpu_seconds: int | None = None
     grace_seconds: int | None = None
+    io_read_bytes: int | None = None
+    """A second, of each disk that the sandbox's files lie on; a control group alone can keep it."""
+    io_write_bytes: int | None = None
 
 
 class BootPlan(Record):

@@ -74,6 +74,8 @@ class Resources(Record):
             wall_seconds=self.wall_seconds,
             cpu_seconds=self.cpu_seconds,
             grace_seconds=self.grace_seconds,
+            io_read_bytes=self.io_read_bytes,
+            io_write_bytes=self.io_write_bytes,
         )
 
 
@@ -96,6 +98,8 @@ class ResolvedResources(Record):
     wall_seconds: int | None
     cpu_seconds: int | None
     grace_seconds: int | None
+    io_read_bytes: int | None
+    io_write_bytes: int | None
 
 
 def _bytes(size: Size, available_bytes: int) -> int | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.supervisor.backend import Backend, Backends
     from sentinel_kernel.supervisor.channels import Channels
     from sentinel_kernel.supervisor.identities import Identities, IdentityLease
     from sentinel_kernel.supervisor.ledger import Ledger
@@ -58,6 +59,7 @@ class Current(MutableRecord):
     switching: Switching
     handler: NotificationHandler
     channels: Channels | None
+    backend: Backend
     own_limits: frozenset[str] = frozenset()
     """The names of the limits that are the person's own (policy/own_limits.py)."""
     served: bool = False
@@ -74,6 +76,7 @@ class Current(MutableRecord):
 def make_sandbox(
     request: StartRequest,
     identities: Identities,
+    backends: Backends,
     ledger: Ledger,
     package_directory: str,
     announce: Callable[[Channels], None],
@@ -94,7 +97,11 @@ def make_sandbox(
         undo.callback(channels.close)
         preparation = prepare(request, lease.identity, package_directory, directory.path)
         announce(channels)
-        trees = prepare_trees(preparation.plan)
+        plan = preparation.plan
+        backend = backends.make(request.limits_backend, (plan.workspace, plan.argv[0]))
+        undo.callback(backend.close)
+        backend.set(plan.sizes, processors=False)
+        trees = prepare_trees(plan)
         policies: list[CompiledPolicy] = []
 
         def make_filter() -> bytes:
@@ -102,7 +109,7 @@ def make_sandbox(
             policies.append(policy)
             return program
 
-        sandbox = start_sandbox(preparation.plan, make_filter, trees, request.fault)
+        sandbox = start_sandbox(plan, make_filter, trees, backend, request.fault)
         undo.pop_all()
         # What only answering calls needs is imported while the sandbox's interpreter starts.
         from sentinel_kernel.supervisor.notifications import NotificationHandler  # noqa: PLC0415
@@ -116,6 +123,7 @@ def make_sandbox(
             Switching(policies[0], preparation.reachable),
             handler,
             channels,
+            backend,
             own_limits=frozenset(name for name, _ in request.limits),
         )
 
@@ -127,6 +135,8 @@ def ready_fields(current: Current, generation: int) -> dict[str, Any]:
         "worker_pid": current.worker_pid,
         "profile": current.preparation.profile.name,
         "rung": _RUNG,
+        "backend": current.backend.name,
+        "backend_detail": current.backend.detail,
         "boot_seconds": current.sandbox.boot_seconds,
         "sizes": as_dict(current.preparation.plan.sizes),
         "ceiling": as_dict(current.preparation.ceiling),
@@ -139,6 +149,7 @@ def limit_processors(current: Current) -> None:
 
     Not before: init's imports are ours, and half of a kernel's start.
     """
+    current.backend.set(current.preparation.plan.sizes)
     cpus = current.preparation.plan.cpus
     if cpus:
         with contextlib.suppress(ProcessLookupError):
@@ -236,6 +247,7 @@ def release(current: Current, poll: select.poll) -> None:
     if current.channels is not None:
         current.channels.close()
     current.sandbox.close()
+    current.backend.close()
     current.lease.close()
 
 

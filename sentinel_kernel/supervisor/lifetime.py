@@ -11,6 +11,7 @@ import time
 from sentinel_kernel.errors import BootError, ProtocolError, SentinelError
 from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.backend import Backends
 from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.current import (
     Phase,
@@ -79,7 +80,8 @@ class Lifetime:
         self._ledger = ledger
         self._keepers = keepers
         self._identities = Identities()
-        self.spare = Spare(poll, self._identities, package_directory)
+        self._backends = Backends()
+        self.spare = Spare(poll, self._identities, self._backends, package_directory)
         self._deadline: float | None = None
         self._start_id: object = None
         self._killed_starts = 0
@@ -96,6 +98,7 @@ class Lifetime:
         """Leave nothing behind."""
         self.end()
         self.spare.drop()
+        self._backends.close()
 
     def serve(self, ready: dict[int, int]) -> bool:
         """Serve what sandboxes have to say; False where the one in use is another one, or none, afterwards."""
@@ -177,7 +180,12 @@ class Lifetime:
             return
         try:
             current = make_sandbox(
-                request, self._identities, self._ledger, self._package_directory, self._announce
+                request,
+                self._identities,
+                self._backends,
+                self._ledger,
+                self._package_directory,
+                self._announce,
             )
         except SentinelError as error:
             if isinstance(error, BootError) and error.step == DIED and self._killed_starts < _KILLED_STARTS:

@@ -12,6 +12,7 @@ from sentinel_kernel.policy.plan import Sizes, largest
 from sentinel_kernel.policy.planning import hidden_paths, make_plan
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.record import Record
+from sentinel_kernel.supervisor.backend import VARIABLE
 from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts
 from sentinel_kernel.supervisor.filter import build_filter
 from sentinel_kernel.supervisor.interpreter import python_paths
@@ -62,6 +63,8 @@ class StartRequest(Record):
     """Limits of the person's own (policy/own_limits.py), which go before the profile's."""
     limit_ceiling: tuple[str, ...] = ()
     """The profiles whose limits bound those."""
+    limits_backend: str = ""
+    """Which one has to enforce the limits (supervisor/backend.py); empty: the best that is to be had."""
 
 
 class Preparation(Record):
@@ -100,6 +103,7 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
             payload=tuple(map(str, message.get("payload", ()))),
             fault=(str(fault["step"]), int(fault["errno"])) if fault else None,
             limits=parse_limits(message.get("limits", {})),
+            limits_backend=str(message.get("limits_backend") or os.environ.get(VARIABLE, "")),
             limit_ceiling=tuple(map(str, message.get("limit_ceiling", ()))),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -188,6 +192,8 @@ def resolve_sizes(profile: Profile, processors: int) -> Sizes:
         shm_bytes=resolved.shm_bytes or _DEFAULT_SHM_BYTES,
         open_files=resolved.open_files,
         file_size_bytes=resolved.file_size_bytes,
+        io_read_bytes=resolved.io_read_bytes,
+        io_write_bytes=resolved.io_write_bytes,
         cpu_quota=resolved.cpu_quota,
         output_bytes=resolved.output_bytes,
         wall_seconds=resolved.wall_seconds,

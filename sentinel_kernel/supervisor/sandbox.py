@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sentinel_kernel.policy.plan import BootPlan, Sizes
+    from sentinel_kernel.supervisor.backend import Backend
 
 _BOOT_SECONDS = 20.0
 _END_SECONDS = 5.0
 _REPORT_BYTES = 4096
 _HANDED_OVER = 16
 """More descriptors than a child has to hand over."""
+_PLACE_REMEDY = "Set SENTINEL_LIMITS_BACKEND=fallback, which needs no control group."
 DIED = "boot"
 """The step of a set-up whose process ended without naming one: it was killed."""
 
@@ -130,9 +132,12 @@ def start_sandbox(
     plan: BootPlan,
     make_filter: Callable[[], bytes],
     trees: Mapping[str, int],
+    backend: Backend,
     fault: tuple[str, int] | None = None,
 ) -> Sandbox:
     """Make the sandbox of ``plan``: on return the filter is loaded and the payload is being executed.
+
+    All of it happens under the limits of ``backend``.
 
     ``make_filter`` is called while the child mounts, which takes about as long. ``trees`` are the detached mounts of
     :func:`~sentinel_kernel.supervisor.trees.prepare_trees`; they are used up.
@@ -153,7 +158,7 @@ def start_sandbox(
         for tree in trees.values():
             child_ends.callback(os.close, tree)
         try:
-            pid, pidfd = namespaces.clone(SANDBOX_NAMESPACES)
+            pid, pidfd, placed = _clone(backend.group)
         except OSError as error:
             raise BootError(
                 "clone", error.errno or 0, f"New namespaces were refused: {error.strerror}."
@@ -176,6 +181,12 @@ def start_sandbox(
                 fault,
             )
         own_ends.callback(_reap, pid, pidfd)
+        if not placed:
+            try:
+                backend.place(pid)
+            except OSError as error:
+                reason = f"The sandbox can't be put into its control group: {error.strerror}."
+                raise BootError("place", error.errno or 0, reason, _PLACE_REMEDY) from None
         identity = plan.identity
         try:
             namespaces.write_identity_maps(
@@ -219,6 +230,15 @@ def start_sandbox(
             report.send(b"go")
         os.close(own_liveness)
         return sandbox
+
+
+def _clone(group: int) -> tuple[int, int, bool]:
+    """Return pid, pidfd and whether the child began in the control group ``group`` (-1: none is asked for)."""
+    if group >= 0:
+        # Not known to the Linux kernel, or hidden by a filter around us (ENOSYS): the child is moved there instead.
+        with contextlib.suppress(OSError):
+            return *namespaces.clone_into(SANDBOX_NAMESPACES, group), True
+    return *namespaces.clone(SANDBOX_NAMESPACES), False
 
 
 def _receive_hand_over(report: socket.socket) -> tuple[list[str], list[int]]:

@@ -22,6 +22,7 @@ from sentinel_kernel.supervisor.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from sentinel_kernel.supervisor.backend import Backends
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.identities import Identities
     from sentinel_kernel.supervisor.preparation import StartRequest
@@ -38,10 +39,11 @@ _WARM_SECONDS = 60.0
 class Spare:
     """At most one spare, watched through the supervisor's own poll object."""
 
-    def __init__(self, poll: select.poll, identities: Identities, package_directory: str) -> None:
+    def __init__(self, poll: select.poll, identities: Identities, backends: Backends, package_directory: str) -> None:
         """Start without one."""
         self._poll = poll
         self._identities = identities
+        self._backends = backends
         self._package_directory = package_directory
         self._current: Current | None = None
         self._request: StartRequest | None = None
@@ -70,7 +72,12 @@ class Spare:
         try:
             self._workspace = _identity(request.workspace)
             current = make_sandbox(
-                request, self._identities, quiet, self._package_directory, lambda _channels: None
+                request,
+                self._identities,
+                self._backends,
+                quiet,
+                self._package_directory,
+                lambda _channels: None,
             )
         except (SentinelError, OSError):
             return  # its cause is told when the sandbox that is really wanted can't be made either

@@ -104,7 +104,7 @@ def apply_sizes(current: Current, sizes: Sizes) -> list[str]:
     before = current.preparation.plan.sizes
     processors = sorted(os.sched_getaffinity(0))
     cpus = tuple(chosen_processors(sizes.cpu_count, processors))
-    full = current.sandbox.resize(sizes)
+    full = current.sandbox.resize(sizes) + current.backend.set(sizes)
     sizes = replace(sizes, **{field: getattr(before, field) for field in full})
     for pid in _processes(current.sandbox.pid):
         _limit(pid, dict(process_limits(sizes)))

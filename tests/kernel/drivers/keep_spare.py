@@ -9,6 +9,7 @@ from pathlib import Path
 
 import sentinel_kernel
 from sentinel_kernel.supervisor import spare
+from sentinel_kernel.supervisor.backend import Backends
 from sentinel_kernel.supervisor.identities import Identities
 from sentinel_kernel.supervisor.ledger import Ledger
 from sentinel_kernel.supervisor.preparation import parse_start
@@ -19,7 +20,7 @@ _TURNS = 2000
 def main(workspace: str) -> None:
     """Print a line for each step."""
     poll = select.poll()
-    kept = spare.Spare(poll, Identities(), sentinel_kernel.__path__[0])
+    kept = spare.Spare(poll, Identities(), Backends(), sentinel_kernel.__path__[0])
     request = parse_start({"profile": "strict", "workspace": workspace, "python": sys.executable})
 
     def until_warm_or_gone() -> None:
