@@ -161,8 +161,8 @@ def limit_death(limit: Json) -> Words:
 def _left_running(limit: Json) -> Words:
     detail = str(limit.get("detail") or "?")[:100]
     return Words(
-        f"This cell left a process behind that goes on in the background: {detail}.",
-        f"此单元格留下了一个仍在后台运行的进程：{detail}。",
+        f"A cell left a process behind that goes on in the background: {detail}.",
+        f"有单元格留下了仍在后台运行的进程：{detail}。",
         "It is still in the sandbox, held to the same limits, and ends with it: %sentinel_reset or a restart ends it "
         "now.",
         "它仍在沙箱内，受同样的限制，并随沙箱结束：可用 %sentinel_reset 或重启立即结束它。",

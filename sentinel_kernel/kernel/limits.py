@@ -49,8 +49,8 @@ class Limits:
 
         told = limit_reached(limit)
         host = self._host
-        if cell is None:
-            host.displays.waiting.append(told)
+        if cell is None or cell.idle:
+            host.displays.waiting.append(told)  # the next cell shows it
             return
         about = f"limit:{limit.get('name')}:{limit.get('stage')}:{limit.get('place')}"
         if cell.silent or about in cell.notices:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from sentinel_kernel.policy.plan import process_limit
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.processor_time import count_tasks, is_running
@@ -24,8 +25,6 @@ _FULL = 0.97
 """From this share on a file system counts as full, and the tasks as used up."""
 
 _NAMED_CHARACTERS = 60
-_INITS_OWN = 48
-"""Tasks of init and of an idle worker, and head room, which come on top of a profile's pids (policy/plan.py)."""
 
 
 class LimitWatch(Keeper):
@@ -35,6 +34,7 @@ class LimitWatch(Keeper):
         self._tell = tell
         self._current: Current | None = None
         self._generation = 0
+        self._refusals = 0
         self._known: set[int] = set()
         """Children of init that were told of, and the worker."""
 
@@ -47,12 +47,24 @@ class LimitWatch(Keeper):
         """Look at nothing."""
         self._current = None
 
+    def begin_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - each cell alike
+        """Take note of how often the tasks were used up so far, where the back end counts that."""
+        events = self._current.backend.events() if self._current is not None else None
+        self._refusals = events.pids_refusals if events is not None else 0
+
     def end_cell(self, message: dict[str, Any]) -> None:
         """Tell of the limits that the cell's errors speak of, and of processes that it left behind."""
         current = self._current
         if current is None:
             return
-        for suspect in message.get("suspects") or ():
+        suspects = list(message.get("suspects") or ())
+        events = current.backend.events()
+        if events is not None and events.pids_refusals > self._refusals:
+            # Told also where the code made nothing of it.
+            suspects = [one for one in suspects if one.get("name") != "pids"] + [
+                {"name": "pids", "certain": True}
+            ]
+        for suspect in suspects:
             found = _look_at(current, str(suspect.get("name")), suspect)
             if found is not None:
                 self._event(message, found)
@@ -79,7 +91,7 @@ def _look_at(current: Current, name: str, suspect: dict[str, Any]) -> dict[str, 
         case "space":
             return _full(current, str(suspect.get("path") or ""), certain=certain)
         case "pids" if sizes.pids is not None:
-            used, allowed = count_tasks(current), sizes.pids + _INITS_OWN
+            used, allowed = count_tasks(current), process_limit(sizes) or sizes.pids
             if certain or used >= allowed * _FULL:
                 return reached(current, "pids", "refused", used, allowed, "count")
         case "file_size" if sizes.file_size_bytes is not None:

@@ -11,7 +11,6 @@ from sentinel_kernel.record import as_dict, replace
 from sentinel_kernel.supervisor.limit_watch import file_systems
 from sentinel_kernel.supervisor.preparation import resolve_sizes
 from sentinel_kernel.supervisor.processor_time import count_tasks
-from sentinel_kernel.supervisor.reached import backend_name
 from sentinel_kernel.supervisor.switching import apply_sizes
 
 TYPE_CHECKING = False
@@ -83,10 +82,21 @@ def limits_in_force(current: Current, request: StartRequest) -> dict[str, Any]:
     ]
     return {
         "rows": rows,
-        "backend": backend_name(current),
-        "detail": str(getattr(getattr(current, "backend", None), "detail", "")),
+        "backend": current.backend.name,
+        "detail": current.backend.detail,
+        "processor": _kept_by(current),
         "tasks_on_top": (process_limit(sizes) or 0) - (sizes.pids or 0) if sizes.pids is not None else 0,
     }
+
+
+def _kept_by(current: Current) -> str:
+    """Return what keeps the sandbox to its processors."""
+    plan = current.preparation.plan
+    if current.backend.throttles and plan.sizes.cpu_count is not None:
+        return "backend"
+    if plan.sizes.cpu_quota is not None:
+        return "duty"
+    return "affinity" if plan.cpus else "none"
 
 
 def _used(current: Current) -> dict[str, int]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Fields behind the command's name, counted from 0 (proc_pid_stat(5) counts from 1, with pid and name before these).
-_STATE, _UTIME, _STIME, _CUTIME, _CSTIME, _THREADS, _START = 0, 11, 12, 13, 14, 17, 19
+_STATE, _UTIME, _STIME, _CUTIME, _CSTIME, _THREADS, START = 0, 11, 12, 13, 14, 17, 19
 
 
 class ProcessorTime:
@@ -29,15 +29,23 @@ class ProcessorTime:
 
     def seconds(self, current: Current) -> float:
         """Return the seconds used so far; never less than at the last call."""
+        counted = current.backend.usage()
+        if counted is not None:
+            return counted.cpu_seconds
         with_children = 0
         for pid in processes_below(current.sandbox.pid):
             fields = stat_fields(pid)
             if fields:
                 own = int(fields[_UTIME]) + int(fields[_STIME])
                 with_children += own + int(fields[_CUTIME]) + int(fields[_CSTIME])
-                self._own[pid, fields[_START]] = own
+                self._own[pid, fields[START]] = own
         self._most = max(self._most, with_children, sum(self._own.values()))
         return self._most / _TICKS_PER_SECOND
+
+
+def own_seconds(fields: list[str]) -> float:
+    """Return what a process has used itself, its children not included; ``fields`` are those of :func:`stat_fields`."""
+    return (int(fields[_UTIME]) + int(fields[_STIME])) / _TICKS_PER_SECOND
 
 
 def count_tasks(current: Current) -> int:

@@ -31,12 +31,7 @@ def reached(
         "allowed": allowed,
         "unit": unit,
         "profile": current.preparation.profile.name,
-        "backend": backend_name(current),
+        "backend": current.backend.name,
         "own": bool(current.own_limits.intersection((name, f"{name}_bytes"))),
         "detail": detail,
     }
-
-
-def backend_name(current: Current) -> str:
-    """Return the name of what enforces the limits."""
-    return str(getattr(getattr(current, "backend", None), "name", "fallback"))

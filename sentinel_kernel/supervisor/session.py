@@ -11,6 +11,7 @@ from sentinel_kernel.supervisor.ledger import Ledger
 from sentinel_kernel.supervisor.lifetime import Lifetime
 from sentinel_kernel.supervisor.limit_watch import LimitWatch
 from sentinel_kernel.supervisor.meter import Meter
+from sentinel_kernel.supervisor.processor_share import ProcessorShare
 from sentinel_kernel.supervisor.questions import Questions
 from sentinel_kernel.supervisor.recorder import Recorder
 from sentinel_kernel.supervisor.switching import change_profile
@@ -42,7 +43,8 @@ class Session:
         self.meter = Meter(self._tell)
         self._keepers.append(self.meter)
         self._clock = CellClock(self._tell, self._interrupt, lambda: self.questions.waiting > 0)
-        self._keepers += [self._clock, LimitWatch(self._tell)]
+        self._share = ProcessorShare()
+        self._keepers += [self._clock, LimitWatch(self._tell), self._share]
         # The last one: it notes what the others found.
         self.recorder = Recorder(self._tell, lambda: self.meter.sample)
         self._keepers.append(self.recorder)
@@ -136,6 +138,7 @@ class Session:
         self._host.reply(identifier, ok=current is not None and self._interrupt(current))
 
     def _interrupt(self, current: Current) -> bool:
+        self._share.resume()
         done = interrupt(current)
         self.questions.interrupt()
         return done
