@@ -261,7 +261,7 @@ class Meter(Keeper):
             "memory_peak_bytes": self._peak,
             "cpu_percent": round(self._cpu_percent, 1),
             "cpu_seconds": round(max(0.0, self._cpu_seconds - self._cpu_before), 2),
-            "pids": len(self._processes),
+            "pids": self._processes.tasks,
             "disk_bytes": self._use.disk_bytes,
             "running": self.running,
         }

@@ -34,7 +34,16 @@ def processes_below(first: int) -> Iterator[int]:
 class Process:
     """One process; its sizes are those of the last :meth:`measure`."""
 
-    __slots__ = ("_stat", "_statm", "anonymous_bytes", "data_bytes", "mapped_bytes", "pid", "virtual_bytes")
+    __slots__ = (
+        "_stat",
+        "_statm",
+        "anonymous_bytes",
+        "data_bytes",
+        "mapped_bytes",
+        "pid",
+        "tasks",
+        "virtual_bytes",
+    )
 
     def __init__(self, pid: int, *, keep_open: bool) -> None:
         """Know the process ``pid``; with ``keep_open`` its files stay open, which is cheaper and can't mix it up."""
@@ -46,6 +55,8 @@ class Process:
         self.data_bytes = 0
         """What RLIMIT_DATA counts, and the stack: private memory that may be written, touched or not."""
         self.virtual_bytes = 0
+        self.tasks = 1
+        """Its threads, as of the last :meth:`cpu_seconds`: each counts against the limit of processes."""
         self._statm = self._stat = -1
         if keep_open:
             with contextlib.suppress(OSError):
@@ -71,6 +82,7 @@ class Process:
         """Return its processor time and that of the children that it has waited for (proc_pid_stat(5))."""
         try:
             fields = self._read(self._stat, "stat").rpartition(b")")[2].split()
+            self.tasks = int(fields[17])
             return sum(map(int, fields[11:15])) / _TICKS
         except (OSError, ValueError):
             return 0.0
@@ -149,6 +161,11 @@ class Processes:
     def cpu_seconds(self) -> float:
         """Return the processor time of all, of those too that ended and were waited for."""
         return sum(process.cpu_seconds() for process in self)
+
+    @property
+    def tasks(self) -> int:
+        """How many threads there were at the last :meth:`cpu_seconds`: what RLIMIT_NPROC and pids.max count."""
+        return sum(process.tasks for process in self)
 
     def _changed(self) -> bool:
         if self._inside < 0:
