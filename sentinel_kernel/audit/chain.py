@@ -127,7 +127,7 @@ def adopt(connection: sqlite3.Connection) -> None:
         for table in ("executions", "syscall_events", "resource_samples")
     )
     # Ids are numbers of the chain: those of new rows must lie above the old ones.
-    connection.execute("INSERT INTO chain VALUES (1, ?, ?)", (highest, START))
+    connection.execute("INSERT INTO chain (id, seq, hash) VALUES (1, ?, ?)", (highest, START))
     chain = Chain(connection)
     for part in ("executions.begin", "executions.end", "syscall_events", "resource_samples"):
         ended = " WHERE end_ts IS NOT NULL" if part == "executions.end" else ""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 _DAY_MS = 86_400_000
+_LOOK_MS = 6 * 3_600_000
 _FULL = 0.8
 """A database that is too large is brought down to this share of its size: not again at every row."""
 _RUNNING_MS = 7 * _DAY_MS
@@ -36,6 +37,16 @@ def used_bytes(connection: sqlite3.Connection) -> int:
         for name in ("page_count", "freelist_count", "page_size")
     )
     return int((pages - free) * size)
+
+
+def keep_within(connection: sqlite3.Connection, days: float, maximum_bytes: int) -> None:
+    """Prune if the database is too large, or was not looked at for hours. Raises sqlite3.Error."""
+    now = int(time.time() * 1000)
+    looked: int = connection.execute("SELECT pruned_ts FROM chain").fetchone()[0]
+    if used_bytes(connection) <= maximum_bytes and 0 <= now - looked < _LOOK_MS:
+        return
+    connection.execute("UPDATE chain SET pruned_ts = ?", (now,))
+    prune(connection, days, maximum_bytes)
 
 
 def prune(connection: sqlite3.Connection, days: float, maximum_bytes: int) -> Pruned:

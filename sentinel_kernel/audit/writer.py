@@ -13,7 +13,7 @@ import os
 import select
 import time
 
-from sentinel_kernel.audit.retention import prune, used_bytes
+from sentinel_kernel.audit.retention import keep_within
 from sentinel_kernel.audit.rows import Rows
 from sentinel_kernel.audit.schema import open_for_writing
 from sentinel_kernel.errors import SentinelError
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 PACKET_BYTES = 160 * 1024
 """The longest packet; it fits the default send buffer of a socket."""
 
+REST = "rest"
+"""The report that says that the end that follows is meant: nothing runs."""
+
 _KEPT = 5000
 """How many reports wait in memory while the database can't be written; samples beyond half of it are dropped."""
 _RETRY_SECONDS = 2.0
 _LAST_ATTEMPTS = 3
-_PRUNE_SECONDS = 6 * 3600.0
 _LOOK_ROWS = 2000
 _ALERT_SECONDS = 10.0
 
@@ -55,8 +57,8 @@ class Writer:
         self._state: dict[str, Any] = {}
         self._alerts: Alerts | None = None
         self._told_alerts = (0, 0)
-        self._next_prune = 0.0
-        self._since_look = 0
+        self._since_look = _LOOK_ROWS
+        self._resting = False
         self._failures = 0
 
     def run(self) -> None:
@@ -70,7 +72,7 @@ class Writer:
             if self._waiting:
                 self._write()
             self._tell_alerts()
-        if self._rows is not None:
+        if self._rows is not None and not self._resting:
             self._waiting += self._rows.close_open("killed", "SupervisorDied")
         for attempt in range(_LAST_ATTEMPTS):
             if not self._waiting or self._write():
@@ -93,7 +95,8 @@ class Writer:
             if not packet:
                 return True
             token, reports = json.loads(packet)
-            self._waiting += [(kind, values) for kind, values in reports]
+            self._waiting += [(kind, values) for kind, values in reports if kind != REST]
+            self._resting = any(kind == REST for kind, _ in reports)
             if token:
                 self._tokens.append(token)
                 self._write()
@@ -167,17 +170,14 @@ class Writer:
         self._drop()
 
     def _keep_within(self) -> None:
-        """Prune when it is time, or when the database may have grown too large."""
-        now = time.monotonic()
-        if self._connection is None or (now < self._next_prune and self._since_look < _LOOK_ROWS):
+        """Prune now and then: what is too old, or too much."""
+        if self._connection is None or self._since_look < _LOOK_ROWS:
             return
         import sqlite3  # noqa: PLC0415 - loaded already
 
-        due, self._since_look = now >= self._next_prune, 0
+        self._since_look = 0
         try:
-            if due or used_bytes(self._connection) > self._settings.maximum_bytes:
-                self._next_prune = now + _PRUNE_SECONDS
-                prune(self._connection, self._settings.days, self._settings.maximum_bytes)
+            keep_within(self._connection, self._settings.days, self._settings.maximum_bytes)
         except sqlite3.Error as error:
             self._broken(error)
 

@@ -114,14 +114,33 @@ class AuditProcess:
         """Wait until the writer says something, or ``seconds`` have passed; False for the latter."""
         return bool(self._poll.poll(max(0.0, seconds) * 1000))
 
-    def close(self, seconds: float = _LINGER_SECONDS) -> None:
-        """Let the writer write the rest and end; wait for that a little, else leave it to it."""
+    def rest(self) -> None:
+        """Let the writer end, as there is nothing to write; :meth:`reap` it later."""
+        self.give([("rest", {})])
+        self.sock.close()
+
+    def reap(self) -> bool:
+        """Take note of the process's end; False where it still lives."""
+        try:
+            return os.waitpid(self.pid, os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            return True
+
+    def close(self, seconds: float = _LINGER_SECONDS, *, meant: bool = False) -> None:
+        """Let the writer write the rest and end; wait for that a little, else leave it to it.
+
+        ``meant`` says that the supervisor ends as it should, and whatever still runs in the rows was ended by it.
+        """
         end = time.monotonic() + seconds
+        if meant:
+            self.give([("rest", {})])
         while not self.push() and not self.gone and time.monotonic() < end:
             poll = select.poll()
             poll.register(self.sock, select.POLLOUT)
             poll.poll(100)
         self.sock.close()
+        if self.reap():
+            return
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             descriptor = os.pidfd_open(self.pid)
             try:

@@ -228,9 +228,19 @@ def died(cause: Mapping[str, Any]) -> tuple[str, str]:
     return "killed", f"{kind} {more}" if more is not None else kind
 
 
-def session_events(kind: str, name: str, detail: Mapping[str, Any], number: int | None) -> Report:
-    """Return one row of session_events."""
-    return (
-        "note",
-        {"exec": number, "ts": int(time.time() * 1000), "kind": kind, "name": name, "detail": detail},
-    )
+def note(kind: str, name: str, detail: Mapping[str, Any], number: int | None) -> dict[str, Any]:
+    """Return the columns of one row of session_events."""
+    return {"exec": number, "ts": int(time.time() * 1000), "kind": kind, "name": name, "detail": detail}
+
+
+def used(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of one sample (EVENT_USAGE's)."""
+    return {
+        "ts": sample.get("ms"),
+        "mem_bytes": sample.get("memory_bytes"),
+        "cpu_usec": int(float(sample.get("cpu_seconds") or 0) * 1e6),
+        "cpu_pct": sample.get("cpu_percent"),
+        "mem_peak_bytes": sample.get("memory_peak_bytes"),
+        "pids": sample.get("pids"),
+        "disk_bytes": sample.get("disk_bytes"),
+    }
