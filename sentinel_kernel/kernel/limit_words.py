@@ -32,8 +32,8 @@ _REFUSED = {
         "变量均已保留。请删除不再需要的数据（del 名称），或分块处理数据",
     ),
     "pids": (
-        "No further process or thread could be started: the sandbox may have {allowed} of both together{used}.",
-        "无法再启动新的进程或线程：沙箱中二者合计最多 {allowed} 个{used}。",
+        "No further process or thread could be started: the sandbox may have {allowed} of both together{used}.{ended}",
+        "无法再启动新的进程或线程：沙箱中二者合计最多 {allowed} 个{used}。{ended}",
         "Use fewer workers (n_jobs, max_workers, num_workers), and end those that are done",
         "请减少并行数量（n_jobs、max_workers、num_workers），并结束已完成的进程和线程",
     ),
@@ -191,7 +191,16 @@ def _facts(limit: Json, *, chinese: bool) -> dict[str, str]:
     used_text = amount(used, unit, chinese=chinese)
     shows = isinstance(used, int | float) and used > 0
     in_use = f"，已用 {used_text}" if chinese else f" ({used_text} in use)"
+    ended = limit.get("ended")
+    ended_text = ""
+    if isinstance(ended, int) and ended > 0:
+        ended_text = (
+            f"已结束此单元格启动的 {ended} 个进程，以便其他进程可以启动。"
+            if chinese
+            else f" The {ended} that this cell had started were ended, so that others can start."
+        )
     return {
+        "ended": ended_text,
         "allowed": amount(limit.get("allowed"), unit, chinese=chinese),
         "used_plain": used_text,
         "used": in_use if shows else "",

@@ -7,11 +7,21 @@ sees the program's error and names suspects; the words of a program are no proof
 from __future__ import annotations
 
 import os
+import signal
+import time
 
 from sentinel_kernel.policy.plan import process_limit
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.keeper import Keeper
-from sentinel_kernel.supervisor.processor_time import count_tasks, is_running
+from sentinel_kernel.supervisor.processes import processes_below
+from sentinel_kernel.supervisor.processor_time import (
+    ENDED,
+    START,
+    STATE,
+    count_tasks,
+    is_running,
+    stat_fields,
+)
 from sentinel_kernel.supervisor.reached import reached
 
 TYPE_CHECKING = False
@@ -25,6 +35,8 @@ _FULL = 0.97
 """From this share on a file system counts as full, and the tasks as used up."""
 
 _NAMED_CHARACTERS = 60
+_CLEARING_SECONDS = 3.0
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class LimitWatch(Keeper):
@@ -35,6 +47,8 @@ class LimitWatch(Keeper):
         self._current: Current | None = None
         self._generation = 0
         self._refusals = 0
+        self._began = 0.0
+        """When the last cell began, on the clock of a process's start time (seconds since the boot)."""
         self._known: set[int] = set()
         """Children of init that were told of, and the worker."""
 
@@ -49,6 +63,7 @@ class LimitWatch(Keeper):
 
     def begin_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - each cell alike
         """Take note of how often the tasks were used up so far, where the back end counts that."""
+        self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
         events = self._current.backend.events() if self._current is not None else None
         self._refusals = events.pids_refusals if events is not None else 0
 
@@ -66,6 +81,8 @@ class LimitWatch(Keeper):
             ]
         for suspect in suspects:
             found = _look_at(current, str(suspect.get("name")), suspect)
+            if found is not None and found["name"] == "pids":
+                found["ended"] = self._make_room(current, found["used"], found["allowed"])
             if found is not None:
                 self._event(message, found)
         children = _children(current.sandbox.pid)
@@ -77,6 +94,52 @@ class LimitWatch(Keeper):
             self._event(
                 message, reached(current, "left_running", "soft", len(new), None, "count", detail=detail)
             )
+
+    def _make_room(self, current: Current, used: int, allowed: int) -> int:
+        """End what the cell has started, where it still takes up all tasks; return how many processes that were.
+
+        Else nothing could be started any more, not even by the worker itself. Its own threads can't be ended.
+        """
+        if used < allowed * _FULL:
+            return 0
+        stopped: set[int] = set()
+        deadline = time.monotonic() + _CLEARING_SECONDS
+        while time.monotonic() < deadline:
+            new = [pid for pid in self._started_by_cell(current) if pid not in stopped]
+            if not new:
+                break
+            # Stopped first: what is killed one by one is replaced by what the others fork meanwhile.
+            stopped |= {pid for pid in new if self._signal(pid, signal.SIGSTOP)} | set(new)
+        return sum(self._signal(pid, signal.SIGKILL) for pid in stopped)
+
+    def _started_by_cell(self, current: Current) -> list[int]:
+        return [
+            pid
+            for pid in processes_below(current.sandbox.pid)
+            if pid not in (current.sandbox.pid, current.worker_pid) and self._is_younger(pid)
+        ]
+
+    def _is_younger(self, pid: int) -> bool:
+        """Tell whether a process was started since the cell began; one that has ended was not."""
+        fields = stat_fields(pid)
+        since = int(self._began * _TICKS_PER_SECOND) - 1
+        return bool(fields) and fields[STATE] not in ENDED and int(fields[START]) >= since
+
+    def _signal(self, pid: int, number: int) -> bool:
+        """Send a signal to a process that the cell has started; its number may be another one's by now."""
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError:
+            return False
+        try:
+            if self._is_younger(pid) and is_inside(pid, self._current):
+                signal.pidfd_send_signal(pidfd, number)
+                return True
+        except ProcessLookupError:
+            pass  # it has ended by itself
+        finally:
+            os.close(pidfd)
+        return False
 
     def _event(self, message: dict[str, Any], found: dict[str, Any]) -> None:
         told = {**found, "msg_id": str(message.get("msg_id"))}
@@ -147,6 +210,16 @@ def _fullness(current: Current, name: str, place: str, status: os.statvfs_result
         found = reached(current, name, "refused", names, status.f_files, "count", detail="inodes")
         return {**found, "place": place}
     return None
+
+
+def is_inside(pid: int, current: Current | None) -> bool:
+    """Tell whether a process is in the sandbox: in the process namespace of its init."""
+    try:
+        return current is not None and os.path.samestat(
+            os.stat(f"/proc/{pid}/ns/pid"), os.stat(f"/proc/{current.sandbox.pid}/ns/pid")
+        )
+    except OSError:
+        return False
 
 
 def _children(pid: int) -> set[int]:

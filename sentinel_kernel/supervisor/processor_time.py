@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Fields behind the command's name, counted from 0 (proc_pid_stat(5) counts from 1, with pid and name before these).
-_STATE, _UTIME, _STIME, _CUTIME, _CSTIME, _THREADS, START = 0, 11, 12, 13, 14, 17, 19
+STATE, _UTIME, _STIME, _CUTIME, _CSTIME, _THREADS, START = 0, 11, 12, 13, 14, 17, 19
+ENDED = ("Z", "X")
 
 
 class ProcessorTime:
@@ -58,7 +59,7 @@ def count_tasks(current: Current) -> int:
 def is_running(pid: int) -> bool:
     """Tell whether the process is there and has not ended."""
     fields = stat_fields(pid)
-    return bool(fields) and fields[_STATE] not in ("Z", "X")
+    return bool(fields) and fields[STATE] not in ENDED
 
 
 def stat_fields(pid: int) -> list[str]:
