@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+import zmq
 from ipykernel import ipkernel
 from ipykernel.ipkernel import IPythonKernel
 from traitlets import Float, Int, Type
@@ -86,7 +87,11 @@ class SentinelKernel(IPythonKernel):
     async def do_debug_request(self, msg: dict[str, object]) -> object:
         """Load the debugger before it is asked: only then is it known whether it can be had."""
         late_debugger.load()
-        return await super().do_debug_request(msg)
+        try:
+            return await super().do_debug_request(msg)
+        except (OSError, zmq.ZMQError) as error:
+            # ipykernel would answer nothing, and the debugger's panel would wait for ever.
+            return late_debugger.refused(msg, error)
 
     async def do_execute(self, code: str, *args: object, **kwargs: object) -> object:
         """Execute a cell, and send what it has written and not flushed."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import importlib.util
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.worker import late_module
+
+if TYPE_CHECKING:
+    import zmq
 
 _MODULE = "ipykernel.debugger"
 _VALIDATION = "PYDEVD_DISABLE_FILE_VALIDATION"
@@ -43,6 +47,24 @@ def load() -> None:
             os.environ[_VALIDATION] = chosen
     if hook is not _ignore_breakpoint:
         sys.breakpointhook = hook  # the user's own, or debugpy's from an earlier call
+
+
+def refused(request: dict[str, object], error: OSError | zmq.ZMQError) -> dict[str, object]:
+    """Return the answer to a request that met a refusal: in the debug adapter protocol's form, with what to do."""
+    reason = f"The debugger did not work: {error}."
+    if error.errno in (errno.EPERM, errno.EACCES):
+        reason += (
+            " It talks over a socket inside of the sandbox, and the profile in force refuses those."
+            " HINT: run %sentinel_profile datascience in a cell, then start the debugger again."
+            " 调试器需要沙箱内部的套接字，当前配置不允许；请先在单元格中执行 %sentinel_profile datascience。"
+        )
+    return {
+        "type": "response",
+        "request_seq": request.get("seq"),
+        "success": False,
+        "command": request.get("command"),
+        "message": reason,
+    }
 
 
 class LateDebugger:

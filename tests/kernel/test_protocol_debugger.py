@@ -152,3 +152,19 @@ def test_an_unknown_subshell_is_an_error_and_not_a_silence(talk: Conversation) -
     deleted = talk.ask("delete_subshell_request", {"subshell_id": "no-such"}, channel="control")
     assert deleted.content["status"] == "error"
     assert talk.run("print('on')").text == "on\n"
+
+
+def test_a_profile_without_sockets_answers_the_debugger_with_what_to_do(ours: Conversation) -> None:
+    request = {"type": "request", "command": "initialize", "arguments": {"adapterID": ""}}
+    ours.run("%sentinel_profile strict")
+    try:
+        answer = ours.ask("debug_request", {**request, "seq": 1}, channel="control").content
+        assert (answer["success"], answer["request_seq"], answer["command"]) == (False, 1, "initialize")
+        assert "%sentinel_profile datascience" in answer["message"]
+    finally:
+        ours.run("%sentinel_profile datascience")
+    # The same kernel's debugger starts once the profile in force lets it.
+    debugger = Debugger(ours)
+    debugger.ask("initialize", adapterID="", pathFormat="path")
+    debugger.ask("attach")
+    debugger.ask("disconnect", restart=False, terminateDebuggee=False)
