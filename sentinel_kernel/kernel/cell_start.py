@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
+from sentinel_kernel.kernel.cell_record import begin_fields
 from sentinel_kernel.kernel.cells import Stage
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.limit_magic import LimitChange
@@ -62,6 +63,9 @@ class CellStart:
             if action == "gauge":
                 self._host.gauge.want(cell)
                 continue
+            if action == "audit":
+                self._audit(cell, actions)
+                return
             if action in ("summary on", "summary off"):
                 self._host.summary.turn(on=action == "summary on")
                 continue
@@ -71,6 +75,17 @@ class CellStart:
                 else self._host.magics.page(action)
             )
         self._open(cell)
+
+    def _audit(self, cell: Cell, rest: list[Action]) -> None:
+        def answered(told: Json) -> None:
+            cell.displays.append(self._host.audit.page(told.get("audit") or {}))
+            self._act(cell, rest)
+
+        link = self._host.lifecycle.link
+        if link is None or link.gone:
+            answered({})
+        else:
+            link.request(protocol.OP_AUDIT, {}, self._current(cell, answered), CELL_SECONDS)
 
     def _limit(self, cell: Cell, change: LimitChange, rest: list[Action]) -> None:
         def done(page: Json) -> None:
@@ -141,7 +156,7 @@ class CellStart:
             host.execution.sent(cell)
             host.summary.begins(cell)
 
-        host.cell_calls.begin_cell({"msg_id": cell.request.msg_id[:200]}, self._current(cell, forward))
+        host.cell_calls.begin_cell(begin_fields(cell), self._current(cell, forward))
 
     def refuse(self, cell: Cell, error: Json) -> None:
         """Answer a cell in the host, with an error (or, where it is empty, as done)."""

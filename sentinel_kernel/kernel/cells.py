@@ -63,6 +63,9 @@ class Cell(MutableRecord):
     """A clear_output(wait=True) takes the host's displays away with the cell's next output."""
     suspects: dict[str, Json] = fresh(default_factory=dict)
     """Limits that its errors and outputs speak of (limit_signs.py), by name."""
+    ename: str = ""
+    """The class of the exception that it ended with, as the worker says."""
+    store_history: bool = True
     asks: bool = False
     """An input_request is with the client."""
 
@@ -79,6 +82,7 @@ def read_cell(request: Request) -> Cell:
         request=request,
         code=code,
         silent=silent,
+        store_history=bool(content.get("store_history", not silent)),
         allow_stdin=bool(content.get("allow_stdin", False)),
         stop_on_error=bool(content.get("stop_on_error", True)),
         magics=() if silent else parse_leading_block(code).lines,

@@ -11,7 +11,9 @@ import zmq
 from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.kernel import rendering, words
 from sentinel_kernel.kernel.ceiling import Ceiling
-from sentinel_kernel.kernel.cell_calls import CellCalls
+from sentinel_kernel.kernel.audit_page import AuditPage
+from sentinel_kernel.kernel.cell_calls import CELL_SECONDS, CellCalls
+from sentinel_kernel.kernel.cell_record import words_fields
 from sentinel_kernel.kernel.cell_start import CellStart
 from sentinel_kernel.kernel.cell_summary import CellSummary
 from sentinel_kernel.kernel.client_side import ClientSide, watch_sockets
@@ -38,6 +40,7 @@ from sentinel_kernel.kernel.wire import Session, unsigned
 from sentinel_kernel.kernel.worker_side import WorkerSide
 
 if TYPE_CHECKING:
+from sentinel_kernel.supervisor import protocol
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.settings import Settings
@@ -77,8 +80,10 @@ class Host:
             settings.language,
             settings.profile_directories,
             Ceiling(settings),
+        self.audit = AuditPage(self)
             lambda: self.lifecycle.profile,
-            StatusPage(settings, self.lifecycle, self.displays).rows,
+        status = StatusPage(settings, self.lifecycle, self.displays)
+            lambda: [*status.rows(), self.audit.row()],
         )
         self.limits = Limits(self)
         self.widgets = HostWidgets(self.outbox)
@@ -182,10 +187,19 @@ class Host:
         if request is None:
             self.cell_calls.interrupt(lambda: None)
             return
+        identifier = str(violation.get("id"))
+        new = identifier not in self.displays.last_violations
         self.outbox.status("busy", request.header)
+        link, told = self.lifecycle.link, self.displays.last_violations.get(identifier)
+        if new and told is not None and link is not None:
+            link.request(protocol.OP_WORDS, words_fields(told), lambda _reply: None, CELL_SECONDS)
 
         def done() -> None:
             self.outbox.reply(request, {"status": "ok"})
+    def audit_changed(self, state: Json) -> None:
+        """Say where the audit can't be written."""
+        self.audit.changed(state)
+
             self.outbox.status("idle", request.header)
 
         self.cell_calls.interrupt(done)

@@ -23,6 +23,9 @@ class Listener(Protocol):
     def violation_reported(self, violation: Json) -> None:
         """The supervisor refused a call."""
 
+    def audit_changed(self, state: Json) -> None:
+        """The audit's state is another one."""
+
     def files_saved(self, path: str, files: int) -> None:
         """Files of a sandbox that ended were saved."""
 

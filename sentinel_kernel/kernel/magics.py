@@ -102,9 +102,8 @@ class Magics:
         if line.name == "sentinel_profile" and words:
             self._load(words[0], line.line_number)
             return Switch(words[0], "profile")
-        return {"sentinel_status": "live" if live else "status", "sentinel_profile": "profiles"}.get(
-            line.name, "help"
-        )
+        pages = {"sentinel_status": "live" if live else "status", "sentinel_profile": "profiles"}
+        return {**pages, "sentinel_audit": "audit"}.get(line.name, "help")
 
     @property
     def ceiling_name(self) -> str:
@@ -240,6 +239,10 @@ class Magics:
                 self._say(
                     "one line at each cell's end: time, memory, CPU, refusals", "在每个单元格末尾显示一行用量"
                 ),
+            ),
+            (
+                "%sentinel_audit",
+                self._say("what ran, what was refused, what was used", "执行、拒绝与资源使用的记录"),
             ),
             ("%sentinel_reset", self._say("a fresh sandbox; variables are lost", "全新的沙箱；变量将丢失")),
             ("%sentinel_help", self._say("this page", "本页")),

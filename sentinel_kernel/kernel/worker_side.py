@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel import words
+from sentinel_kernel.kernel.cell_record import end_fields, error_name
 from sentinel_kernel.kernel.limit_signs import signs
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.output_rule import BUNDLES, Judged, judge
@@ -127,6 +128,8 @@ class WorkerSide:
         cell = self._cell_of(parts) if msg_type in _ABOUT_CELLS or self._shows_again(msg_type) else None
         if cell is None:
             host.outbox.forward_output(topic, parts)
+        if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
+            failed.ename = error_name(parts)
         elif msg_type == "status":
             self._status(cell, topic, parts)
         else:
@@ -205,7 +208,7 @@ class WorkerSide:
             return
         self._show_pages(cell)
         self._held_idle = (cell, topic, parts)
-        fields: Json = {"msg_id": cell.request.msg_id[:200], "suspects": list(cell.suspects.values())}
+        fields: Json = {**end_fields(cell), "suspects": list(cell.suspects.values())}
         if cell.violations or cell.suspects or host.usage.watched:
             host.cell_calls.end_cell(fields, self._release_idle)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
+from sentinel_kernel.audit.place import hidden_folder, read_audit_settings
 from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.own_limits import parse_limits, with_own
@@ -56,6 +57,8 @@ class StartRequest(Record):
     kernel: str
     """Stays the same when the server restarts this kernel: its connection file."""
     magics: tuple[str, ...]
+    audit: Mapping[str, str]
+    """What the host says of the audit beside the environment (audit/place.py)."""
     payload: tuple[str, ...]
     """Runs in place of init; used by doctor and the tests."""
     fault: tuple[str, int] | None
@@ -102,6 +105,7 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
             magics=tuple(map(str, message.get("magics", ()))),
             payload=tuple(map(str, message.get("payload", ()))),
             fault=(str(fault["step"]), int(fault["errno"])) if fault else None,
+            audit={str(name): str(value) for name, value in (message.get("audit") or {}).items()},
             limits=parse_limits(message.get("limits", {})),
             limits_backend=str(message.get("limits_backend") or os.environ.get(VARIABLE, "")),
             limit_ceiling=tuple(map(str, message.get("limit_ceiling", ()))),
@@ -150,6 +154,7 @@ def prepare(
     home = os.path.realpath(os.environ.get("HOME") or "/")
     named = hidden_paths(request.workspace, home, hidden)
     hidden = (*hidden, *(real for path in named if (real := os.path.realpath(path)) != path))
+        *([audit] if (audit := hidden_folder(read_audit_settings({**os.environ, **request.audit}))) else ()),
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
     environment = {
         "PATH": f"{os.path.dirname(python.executable)}:/usr/local/bin:/usr/bin:/bin",

@@ -62,8 +62,11 @@ EVENT_LIMIT = "limit"
 """A limit was reached (``limit``: its name, stage, what is used and allowed, the profile and the back end)."""
 EVENT_USAGE = "usage"
 """One sample of what the sandbox uses (``sample``), and its limits where they changed (``limits``)."""
+EVENT_AUDIT = "audit"
+"""The audit's state where it changed (``audit``: state, reason, remedy, path, and what was lost)."""
 
 HOST_MAGICS = (
+    "sentinel_audit",
     "sentinel_gauge",
     "sentinel_help",
     "sentinel_limit",
@@ -75,8 +78,6 @@ HOST_MAGICS = (
 
 # One encoder: json.dumps makes a new one for each call that wants no spaces.
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
-EVENT_AUDIT = "audit"
-"""The audit's state where it changed (``audit``: state, reason, remedy, path, and what was lost)."""
 _INT_BYTES = array.array("i").itemsize
 _ROOM = socket.CMSG_SPACE(MAXIMUM_DESCRIPTORS * _INT_BYTES)
 # One for the whole process, which reads packets in one thread: a fresh buffer of this size is mapped and unmapped by
