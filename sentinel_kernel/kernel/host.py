@@ -10,8 +10,8 @@ import zmq
 
 from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.kernel import rendering, words
-from sentinel_kernel.kernel.ceiling import Ceiling
 from sentinel_kernel.kernel.audit_page import AuditPage
+from sentinel_kernel.kernel.ceiling import Ceiling
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS, CellCalls
 from sentinel_kernel.kernel.cell_record import words_fields
 from sentinel_kernel.kernel.cell_start import CellStart
@@ -38,9 +38,9 @@ from sentinel_kernel.kernel.violation_words import ViolationWords
 from sentinel_kernel.kernel.widgets import HostWidgets
 from sentinel_kernel.kernel.wire import Session, unsigned
 from sentinel_kernel.kernel.worker_side import WorkerSide
+from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:
-from sentinel_kernel.supervisor import protocol
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.settings import Settings
@@ -75,14 +75,14 @@ class Host:
         self.lifecycle = Lifecycle(self.loop, settings, ledger, self)
         self.cell_calls = CellCalls(self.loop, settings, self.lifecycle)
         self.violation_words = ViolationWords(settings)
+        self.audit = AuditPage(self)
         self.displays = Displays(self.loop, self.outbox, settings.language, self.violation_words.complete)
+        status = StatusPage(settings, self.lifecycle, self.displays)
         self.magics = Magics(
             settings.language,
             settings.profile_directories,
             Ceiling(settings),
-        self.audit = AuditPage(self)
             lambda: self.lifecycle.profile,
-        status = StatusPage(settings, self.lifecycle, self.displays)
             lambda: [*status.rows(), self.audit.row()],
         )
         self.limits = Limits(self)
@@ -156,9 +156,18 @@ class Host:
 
     def violation_reported(self, violation: Json) -> None:
         """Show a refused call in the cell that made it."""
+        identifier = str(violation.get("id"))
+        new = identifier not in self.displays.last_violations
         self.displays.violation(violation, self.execution.newest())
+        link, told = self.lifecycle.link, self.displays.last_violations.get(identifier)
+        if new and told is not None and link is not None:
+            link.request(protocol.OP_WORDS, words_fields(told), lambda _reply: None, CELL_SECONDS)
         self.live_status.refresh_soon()
         self.gauge.refresh_soon()
+
+    def audit_changed(self, state: Json) -> None:
+        """Say where the audit can't be written."""
+        self.audit.changed(state)
 
     def files_saved(self, path: str, files: int) -> None:
         """Say where the files of a sandbox that ended are: in the newest cell, and in the log."""
@@ -187,19 +196,10 @@ class Host:
         if request is None:
             self.cell_calls.interrupt(lambda: None)
             return
-        identifier = str(violation.get("id"))
-        new = identifier not in self.displays.last_violations
         self.outbox.status("busy", request.header)
-        link, told = self.lifecycle.link, self.displays.last_violations.get(identifier)
-        if new and told is not None and link is not None:
-            link.request(protocol.OP_WORDS, words_fields(told), lambda _reply: None, CELL_SECONDS)
 
         def done() -> None:
             self.outbox.reply(request, {"status": "ok"})
-    def audit_changed(self, state: Json) -> None:
-        """Say where the audit can't be written."""
-        self.audit.changed(state)
-
             self.outbox.status("idle", request.header)
 
         self.cell_calls.interrupt(done)

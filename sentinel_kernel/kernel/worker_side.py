@@ -123,13 +123,13 @@ class WorkerSide:
             return
         if msg_type in _OUTPUTS:
             host.summary.put_out(parts)
+        if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
+            failed.ename = error_name(parts)
         if msg_type in _SPEAKING:
             self._suspect(msg_type, parts)
         cell = self._cell_of(parts) if msg_type in _ABOUT_CELLS or self._shows_again(msg_type) else None
         if cell is None:
             host.outbox.forward_output(topic, parts)
-        if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
-            failed.ename = error_name(parts)
         elif msg_type == "status":
             self._status(cell, topic, parts)
         else:

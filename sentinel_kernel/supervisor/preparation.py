@@ -103,9 +103,9 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
             hidden=tuple(map(str, message.get("hidden", ()))),
             kernel=str(message.get("kernel", "")),
             magics=tuple(map(str, message.get("magics", ()))),
+            audit={str(name): str(value) for name, value in (message.get("audit") or {}).items()},
             payload=tuple(map(str, message.get("payload", ()))),
             fault=(str(fault["step"]), int(fault["errno"])) if fault else None,
-            audit={str(name): str(value) for name, value in (message.get("audit") or {}).items()},
             limits=parse_limits(message.get("limits", {})),
             limits_backend=str(message.get("limits_backend") or os.environ.get(VARIABLE, "")),
             limit_ceiling=tuple(map(str, message.get("limit_ceiling", ()))),
@@ -149,12 +149,12 @@ def prepare(
         cache_directory(),
         interpreter_cache(),
         base_directory(),
+        *([audit] if (audit := hidden_folder(read_audit_settings({**os.environ, **request.audit}))) else ()),
     )
     # A hidden name may be a link into a folder that is shown too: what it leads to is hidden with it.
     home = os.path.realpath(os.environ.get("HOME") or "/")
     named = hidden_paths(request.workspace, home, hidden)
     hidden = (*hidden, *(real for path in named if (real := os.path.realpath(path)) != path))
-        *([audit] if (audit := hidden_folder(read_audit_settings({**os.environ, **request.audit}))) else ()),
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
     environment = {
         "PATH": f"{os.path.dirname(python.executable)}:/usr/local/bin:/usr/bin:/bin",
