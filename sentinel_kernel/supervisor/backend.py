@@ -226,17 +226,11 @@ class Backends:
             )
             return
         from sentinel_kernel.supervisor.group_tree import find_tree  # noqa: PLC0415 - there is something to find
-        from sentinel_kernel.supervisor.user_scope import enter_scope  # noqa: PLC0415 - as above
 
         reasons = []
-        for name, find in (
-            ("cgroup", lambda: find_tree(place)),
-            ("systemd", lambda: find_tree(enter_scope(), given=True)),
-        ):
-            if wanted not in ("auto", name):
-                continue
+        for name in ("cgroup", "systemd") if wanted == "auto" else (wanted,):
             try:
-                self._tree = find()
+                self._tree = find_tree(place) if name == "cgroup" else _scope_tree()
             except UnsupportedHost as error:
                 reasons.append(error.message)
             except OSError as error:
@@ -252,6 +246,13 @@ class Backends:
             self._tree.close()
             self._tree = None
         self._known = ""
+
+
+def _scope_tree() -> Tree:
+    from sentinel_kernel.supervisor.group_tree import find_tree  # noqa: PLC0415 - there is something to find
+    from sentinel_kernel.supervisor.user_scope import enter_scope  # noqa: PLC0415 - as above
+
+    return find_tree(enter_scope(), given=True)
 
 
 def _controllers(mount: str) -> list[str]:

@@ -61,13 +61,24 @@ class MemoryUse:
         self.segment_bytes = 0
         """Segments of System V that were ever made: more than there are, if some were removed."""
 
+        self._backend = current.backend
+        self._counted: int | None = None
         self.exact = False
         """Whether the last sum of private memory was measured, not estimated."""
 
     @property
     def total_bytes(self) -> int:
-        """All of it, as of the last :meth:`measure`."""
-        return self.private_bytes + self.shared_bytes + sum(self.held_bytes.values())
+        """All of it, as of the last :meth:`measure`; shared mappings as if they were touched.
+
+        Never less than what a control group counts: beyond its limit the Linux kernel kills.
+        """
+        added = self.private_bytes + self.shared_bytes + sum(self.held_bytes.values())
+        return max(added, self._counted or 0)
+
+    @property
+    def shown_bytes(self) -> int:
+        """What is in use: as a control group counts it, where there is one."""
+        return self.total_bytes if self._counted is None else self._counted
 
     @property
     def disk_bytes(self) -> int:
@@ -84,6 +95,8 @@ class MemoryUse:
 
         Where the estimate is more than ``exactly_above`` and processes may share much of it, it is measured exactly.
         """
+        counted = self._backend.usage()
+        self._counted = None if counted is None else counted.memory_bytes
         self.held_bytes = {name: _used(descriptor) for name, descriptor in self._files.items()}
         self._look_at_mappings()
         estimate = sum(process.anonymous_bytes for process in self._processes)

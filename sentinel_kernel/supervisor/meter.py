@@ -105,7 +105,7 @@ class Meter(Keeper):
         self.running = True
         self._settle = None
         self._cpu_before = self._read_cpu(self._processes.cpu_seconds())
-        self._peak = self._use.total_bytes
+        self._peak = self._use.shown_bytes
         self._data_peak = 0
         self._soft.begin_cell(self._use.total_bytes)
         self._due = time.monotonic() + min(RUNNING_SECONDS, self._interval())
@@ -257,7 +257,7 @@ class Meter(Keeper):
         sizes = self._sizes
         self.sample = {
             "ms": int(time.time() * 1000),
-            "memory_bytes": self._use.total_bytes,
+            "memory_bytes": self._use.shown_bytes,
             "memory_peak_bytes": self._peak,
             "cpu_percent": round(self._cpu_percent, 1),
             "cpu_seconds": round(max(0.0, self._cpu_seconds - self._cpu_before), 2),

@@ -7,6 +7,7 @@ import select
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.cell_clock import CellClock
 from sentinel_kernel.supervisor.current import Phase, interrupt, watch_dump
+from sentinel_kernel.supervisor.group_watch import GroupWatch
 from sentinel_kernel.supervisor.ledger import Ledger
 from sentinel_kernel.supervisor.lifetime import Lifetime
 from sentinel_kernel.supervisor.limit_watch import LimitWatch
@@ -44,7 +45,7 @@ class Session:
         self._keepers.append(self.meter)
         self._clock = CellClock(self._tell, self._interrupt, lambda: self.questions.waiting > 0)
         self._share = ProcessorShare()
-        self._keepers += [self._clock, LimitWatch(self._tell), self._share]
+        self._keepers += [self._clock, LimitWatch(self._tell), self._share, GroupWatch(self._tell)]
         # The last one: it notes what the others found.
         self.recorder = Recorder(self._tell, lambda: self.meter.sample)
         self._keepers.append(self.recorder)
