@@ -190,21 +190,23 @@ def _free_identity() -> str:
 
 
 def _control_groups() -> str:
-    with open("/proc/self/cgroup", encoding="utf-8") as file:
-        own = [line.split(":", 2)[2].strip() for line in file if line.startswith("0::")]
-    with open("/proc/self/mountinfo", encoding="utf-8") as file:
-        roots = [line.split()[4] for line in file if " - cgroup2 " in line]
-    if not own or not roots:
-        raise OSError(errno.ENOENT, "no cgroup v2 is mounted")
-    group = os.path.normpath(f"{roots[0]}/{own[0]}")
-    with open(f"{group}/cgroup.controllers", encoding="ascii") as file:
-        controllers = set(file.read().split())
-    if missing := {"cpu", "memory", "pids"} - controllers:
-        raise OSError(errno.ENOTSUP, f"{group} lacks the controllers {', '.join(sorted(missing))}")
-    trial = f"{group}/sentinel-doctor-{os.getpid()}"
-    os.mkdir(trial)
-    os.rmdir(trial)
-    return f"{group} is delegated"
+    from sentinel_kernel.supervisor.backend import Backends  # noqa: PLC0415 - only this probe needs it
+
+    backends = Backends()
+    try:
+        backend = backends.make("auto")
+        if backend.group < 0:
+            raise UnsupportedHost(backend.detail)
+        try:
+            child, _ = namespaces.clone_into(CloneFlags(0), backend.group)
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+        finally:
+            backend.close()
+        return f"{'a scope of systemd: ' if backend.name == 'systemd' else ''}{backend.detail}"
+    finally:
+        backends.close()
 
 
 PROBES: Final = (
@@ -270,7 +272,8 @@ PROBES: Final = (
         "limits by the Linux kernel's own counters",
         _control_groups,
         needed=False,
-        remedy="Not needed: limits are kept by rlimits and by sizes of file systems.",
+        remedy="Not needed: rlimits, sizes of file systems and watching keep the limits. To have it: start JupyterLab "
+        "in a session of systemd's (loginctl enable-linger USER), or in a delegated control group (cgroups(7)).",
     ),
 )
 

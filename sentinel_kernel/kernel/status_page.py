@@ -27,6 +27,16 @@ LIMITS = (
 )
 """Field, and what it is called in English and Chinese."""
 
+_BACKENDS = {
+    "cgroup": ("a control group", "控制组"),
+    "systemd": ("a control group that systemd made", "由 systemd 建立的控制组"),
+    "fallback": (
+        "rlimits, sizes of file systems and watching (no control group)",
+        "rlimit、文件系统大小与监视（没有控制组）",
+    ),
+}
+"""Name of what keeps the limits (supervisor/backend.py), in English and Chinese."""
+
 _STATES = {
     "starting": ("a sandbox is being started", "沙箱正在启动"),
     "ready": ("running", "运行中"),
@@ -53,6 +63,7 @@ class StatusPage:
             ("配置" if chinese else "profile", lifecycle.profile),
             ("隔离级别" if chinese else "isolation", str(lifecycle.ready.get("rung", "-"))),
             ("限制" if chinese else "limits", self._limits(chinese=chinese)),
+            ("限制由谁执行" if chinese else "limits kept by", self._backend(chinese=chinese)),
             ("沙箱序号" if chinese else "sandbox number", str(lifecycle.generation)),
             ("已拒绝" if chinese else "refused so far", str(self._displays.refusals)),
             ("工作区" if chinese else "workspace", self._workspace(chinese=chinese)),
@@ -73,6 +84,12 @@ class StatusPage:
     def _workspace(self, *, chinese: bool) -> str:
         note = "改动保存在沙箱中" if chinese else "changes stay in the sandbox"
         return f"{self._settings.workspace} ({note})"
+
+    def _backend(self, *, chinese: bool) -> str:
+        name = str(self._lifecycle.ready.get("backend", "-"))
+        detail = str(self._lifecycle.ready.get("backend_detail", ""))
+        shown = _BACKENDS.get(name, (name, name))[1 if chinese else 0]
+        return f"{shown}: {detail}" if detail else shown
 
     def _limits(self, *, chinese: bool) -> str:
         from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
