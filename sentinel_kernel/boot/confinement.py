@@ -13,7 +13,7 @@ from sentinel_kernel.abi.prctl import SecureBits
 from sentinel_kernel.abi.sched import CloneFlags
 from sentinel_kernel.abi.seccomp import BPF_INSTRUCTION_SIZE, BPF_MAXIMUM_INSTRUCTIONS
 from sentinel_kernel.linux import landlock, namespaces, network, process, seccomp
-from sentinel_kernel.policy.plan import process_limits
+from sentinel_kernel.policy.plan import LENT_FILES, process_limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,6 +134,8 @@ def apply_limits(context: BootContext) -> None:
     for what, value in process_limits(context.plan.sizes):
         inherited = resource.getrlimit(what)[1]
         bound = most.get(what, resource.RLIM_INFINITY)
+        if what == resource.RLIMIT_NOFILE and bound != resource.RLIM_INFINITY:
+            bound += LENT_FILES
         hard = min((limit for limit in (inherited, bound) if limit != resource.RLIM_INFINITY), default=bound)
         soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(what, (soft, hard))
@@ -193,8 +195,9 @@ def hand_over(context: BootContext) -> None:
     descriptors = [context.listener]
     if context.workspace_upper >= 0:
         descriptors += [context.workspace_upper, context.workspace_context]
-    names = [name for name, _ in context.sized]
-    descriptors += [descriptor for _, descriptor in context.sized]
+    named = [*context.sized, *context.shown]
+    names = [name for name, _ in named]
+    descriptors += [descriptor for _, descriptor in named]
     socket.send_fds(context.report, [" ".join(["listener", *names]).encode()], descriptors)
     for descriptor in descriptors:
         os.close(descriptor)

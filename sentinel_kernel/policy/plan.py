@@ -24,11 +24,16 @@ PROC_MASKED: Final = (
     "scsi",
     "timer_list",
 )
+SHOWN_FILES: Final = ("meminfo", "online")
+"""Files of the sandbox's own that stand for the machine's; boot mounts them, the supervisor writes them."""
+
 PROC_READ_ONLY: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs")
 _INODE_BYTES: Final = 16384
 _MINIMUM_INODES: Final = 16384
 _WORKER_THREADS: Final = 48
 """Threads of init and of an idle worker, and head room: the profile's pids come on top."""
+LENT_FILES: Final = 64
+"""Files that a worker may open beyond its limit once a cell has used that up: without any it answers no cell."""
 
 
 class MountKind(Enum):

@@ -47,6 +47,10 @@ class LimitWatch(Keeper):
         self._current: Current | None = None
         self._generation = 0
         self._refusals = 0
+        self._told: set[str] = set()
+        """The limits that this cell was told of."""
+        self._full_places: set[str] = set()
+        """The folders that were full when that was last looked at."""
         self._began = 0.0
         """When the last cell began, on the clock of a process's start time (seconds since the boot)."""
         self._known: set[int] = set()
@@ -63,6 +67,7 @@ class LimitWatch(Keeper):
 
     def begin_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - each cell alike
         """Take note of how often the tasks were used up so far, where the back end counts that."""
+        self._told.clear()
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
         events = self._current.backend.events() if self._current is not None else None
         self._refusals = events.pids_refusals if events is not None else 0
@@ -80,7 +85,11 @@ class LimitWatch(Keeper):
                 {"name": "pids", "certain": True}
             ]
         for suspect in suspects:
-            found = _look_at(current, str(suspect.get("name")), suspect)
+            found = (
+                self._full(current, str(suspect.get("path") or ""), certain=suspect.get("certain") is True)
+                if suspect.get("name") == "space"
+                else self._look_at(current, str(suspect.get("name")), suspect)
+            )
             if found is not None and found["name"] == "pids":
                 found["ended"] = self._make_room(current, found["used"], found["allowed"])
             if found is not None:
@@ -94,6 +103,53 @@ class LimitWatch(Keeper):
             self._event(
                 message, reached(current, "left_running", "soft", len(new), None, "count", detail=detail)
             )
+
+    def _look_at(self, current: Current, name: str, suspect: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the limit that was reached, where what is measured or the error's own words leave no doubt."""
+        sizes = current.preparation.plan.sizes
+        match name:
+            case "pids" if sizes.pids is not None:
+                used, allowed = count_tasks(current), process_limit(sizes) or sizes.pids
+                # A thread's stack can be refused for want of memory too, with the same words.
+                certain = suspect.get("certain") is True and "memory" not in self._told
+                if certain or used >= allowed * _FULL:
+                    return reached(current, "pids", "refused", used, allowed, "count")
+            case "file_size" if sizes.file_size_bytes is not None:
+                return reached(current, "file_size", "refused", 0, sizes.file_size_bytes, "bytes")
+            case "open_files" if sizes.open_files is not None:
+                return reached(current, "open_files", "refused", 0, sizes.open_files, "count")
+        return None
+
+    def _full(self, current: Current, path: str, *, certain: bool) -> dict[str, Any] | None:
+        """Return the limit of the file system that is full, or that ``path`` lies in."""
+        systems = file_systems(current)
+        full = [
+            limit
+            for name, place, status in systems
+            if (limit := _fullness(current, name, place, status)) is not None
+        ]
+        if path.startswith("/"):
+            for name, place, status in systems:
+                if path == place or path.startswith(place.rstrip("/") + "/"):
+                    size = status.f_blocks * status.f_frsize
+                    found = {**reached(current, name, "refused", 0, size, "bytes"), "place": place}
+                    return next(
+                        (limit for limit in full if limit["place"] == place), found if certain else None
+                    )
+        # One that was full before the cell began says nothing about it.
+        fresh = [limit for limit in full if limit["place"] not in self._full_places]
+        self._full_places = {limit["place"] for limit in full}
+        if fresh:
+            return fresh[0]
+        if not certain or not systems:
+            return None
+        # What filled it is gone again, as a temporary file at the end of its block.
+        rooms = [f"{place} {status.f_blocks * status.f_frsize >> 20} MiB" for _, place, status in systems]
+        return reached(current, "disk", "refused", 0, None, "bytes", detail=", ".join(rooms))
+
+    def heard(self, limit: dict[str, Any]) -> None:
+        """Take note of a limit that others have told of."""
+        self._told.add(str(limit.get("name")))
 
     def _make_room(self, current: Current, used: int, allowed: int) -> int:
         """End what the cell has started, where it still takes up all tasks; return how many processes that were.
@@ -146,24 +202,6 @@ class LimitWatch(Keeper):
         self._tell(protocol.EVENT_LIMIT, {"generation": self._generation, "limit": told})
 
 
-def _look_at(current: Current, name: str, suspect: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the limit that was reached, where what is measured or the error's own words leave no doubt."""
-    sizes = current.preparation.plan.sizes
-    certain = suspect.get("certain") is True
-    match name:
-        case "space":
-            return _full(current, str(suspect.get("path") or ""), certain=certain)
-        case "pids" if sizes.pids is not None:
-            used, allowed = count_tasks(current), process_limit(sizes) or sizes.pids
-            if certain or used >= allowed * _FULL:
-                return reached(current, "pids", "refused", used, allowed, "count")
-        case "file_size" if sizes.file_size_bytes is not None:
-            return reached(current, "file_size", "refused", 0, sizes.file_size_bytes, "bytes")
-        case "open_files" if sizes.open_files is not None:
-            return reached(current, "open_files", "refused", 0, sizes.open_files, "count")
-    return None
-
-
 def file_systems(current: Current) -> list[tuple[str, str, os.statvfs_result]]:
     """Return (limit, folder inside, what it holds) of each file system in memory, deepest folders first."""
     plan = current.preparation.plan
@@ -179,26 +217,6 @@ def file_systems(current: Current) -> list[tuple[str, str, os.statvfs_result]]:
     if current.sandbox.workspace_upper >= 0:
         found.append(("disk", plan.workspace, os.fstatvfs(current.sandbox.workspace_upper)))
     return sorted(found, key=lambda one: len(one[1]), reverse=True)
-
-
-def _full(current: Current, path: str, *, certain: bool) -> dict[str, Any] | None:
-    """Return the limit of the file system that is full, or that ``path`` lies in."""
-    systems = file_systems(current)
-    for name, place, status in systems:
-        limit = _fullness(current, name, place, status)
-        if limit is not None:
-            return limit
-    if not certain or not systems:
-        return None
-    # What filled it is gone again, as a temporary file at the end of its block.
-    if path.startswith("/"):
-        for name, place, status in systems:
-            if path == place or path.startswith(place.rstrip("/") + "/"):
-                size = status.f_blocks * status.f_frsize
-                return {**reached(current, name, "refused", 0, size, "bytes"), "place": place}
-    rooms = {(name, place): status.f_blocks * status.f_frsize for name, place, status in systems}
-    detail = ", ".join(f"{place} {size >> 20} MiB" for (_, place), size in rooms.items())
-    return reached(current, "disk", "refused", 0, None, "bytes", detail=detail)
 
 
 def _fullness(current: Current, name: str, place: str, status: os.statvfs_result) -> dict[str, Any] | None:

@@ -45,7 +45,8 @@ class Session:
         self._keepers.append(self.meter)
         self._clock = CellClock(self._tell, self._interrupt, lambda: self.questions.waiting > 0)
         self._share = ProcessorShare()
-        self._keepers += [self._clock, LimitWatch(self._tell), self._share, GroupWatch(self._tell)]
+        self._limits = LimitWatch(self._tell)
+        self._keepers += [self._clock, self._limits, self._share, GroupWatch(self._tell)]
         # The last one: it notes what the others found.
         self.recorder = Recorder(self._tell, lambda: self.meter.sample)
         self._keepers.append(self.recorder)
@@ -201,6 +202,8 @@ class Session:
         self._host.reply(identifier, ok=True)
 
     def _tell(self, name: str, fields: dict[str, Any]) -> None:
+        if name == protocol.EVENT_LIMIT:
+            self._limits.heard(fields["limit"])
         self.recorder.told(name, fields)
         self._host.event(name, fields)
 
