@@ -195,9 +195,8 @@ def hand_over(context: BootContext) -> None:
     descriptors = [context.listener]
     if context.workspace_upper >= 0:
         descriptors += [context.workspace_upper, context.workspace_context]
-    named = [*context.sized, *context.shown]
-    names = [name for name, _ in named]
-    descriptors += [descriptor for _, descriptor in named]
+    names = [name for name, _ in context.sized]
+    descriptors += [descriptor for _, descriptor in context.sized]
     socket.send_fds(context.report, [" ".join(["listener", *names]).encode()], descriptors)
     for descriptor in descriptors:
         os.close(descriptor)

@@ -15,6 +15,7 @@ from sentinel_kernel.worker.late_debugger import LateDebugger
 from sentinel_kernel.worker.output import OutputThread, OutStream
 from sentinel_kernel.worker.shell import ZMQInteractiveShell
 from sentinel_kernel.worker.soft_memory import let_go
+from sentinel_kernel.worker.spare_files import lend_files, take_back_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,7 +100,9 @@ class SentinelKernel(IPythonKernel):
             self.iopub_thread.release()
         if isinstance(self.shell, ZMQInteractiveShell):
             self.shell.expect(code)
+        take_back_files()
         reply: Any = await super().do_execute(code, *args, **kwargs)
+        lend_files()
         if str(reply.get("ename", "")).endswith("MemoryError"):
             let_go()
         # ipykernel does so next, by a round trip to IOPub's thread. The cell's code is done: no interrupt comes now.

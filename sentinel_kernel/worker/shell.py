@@ -9,6 +9,7 @@ from typing import Any
 from ipykernel import zmqshell
 
 from sentinel_kernel.worker.soft_memory import make_room
+from sentinel_kernel.worker.spare_files import lend_files
 
 
 class _Expected(threading.local):
@@ -32,6 +33,7 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
 
     def showtraceback(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the base has it
         """Show the error of a cell; one about memory needs some to be shown."""
+        lend_files()
         if isinstance(sys.exc_info()[1], MemoryError):
             make_room()
         super().showtraceback(*args, **kwargs)
