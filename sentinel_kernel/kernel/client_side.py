@@ -113,13 +113,22 @@ class ClientSide:
 
     def _shell(self, request: Request) -> None:
         if request.msg_type in COMM_TYPES and self._host.widgets.takes(request):
+            self._still_busy()
             return
         if request.msg_type == "complete_request":
             answer = complete(request, self._host.magics.choices)
             if answer is not None:
                 self._host.outbox.answer(request, answer)
+                self._still_busy()
                 return
         self._host.execution.add(request)
+
+    def _still_busy(self) -> None:
+        """Say that a cell runs, behind an idle of the host's own: clients show the state that was told last."""
+        for cell in self._host.execution.running.values():
+            if not cell.idle:
+                self._host.outbox.status("busy", cell.request.header)
+                return
 
     def _stdin(self, request: Request) -> None:
         """Forward the answer to a prompt, to the cell that asked, from the client that was asked."""

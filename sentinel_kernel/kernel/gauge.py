@@ -6,6 +6,7 @@ nobody can be asked (nbconvert, papermill) or widgets can't live, the same is a 
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,7 @@ class Gauge:
 
     def cell_begins(self, cell: Cell) -> None:
         """Show it in a cell that asked for it, or after a death in the first one that a person runs."""
+        self._controls.cell_begins()
         wanted = cell.request.msg_id in self._wanted
         self._wanted.discard(cell.request.msg_id)
         if wanted or (self._interrupted and cell.allow_stdin):
@@ -253,8 +255,11 @@ class Gauge:
         view = self._view(note)
         return {"text/html": gauge_page.html(view), "text/plain": gauge_page.plain(view)}
 
-    def _limit(self, name: str) -> int | None:
+    def _limit(self, name: str) -> float | None:
         """Return a limit in force: as the samples tell, else as the sandbox was made."""
+        if name == "cpu_percent":
+            quota = (self._host.lifecycle.ready.get("sizes") or {}).get("cpu_quota")
+            return 100 * (quota or self._limit("cpu_count") or len(os.sched_getaffinity(0)))
         told = self._host.usage.limit(name)
         if told is not None:
             return told

@@ -133,6 +133,11 @@ class GaugeControls:
             self._tell("The worker was ended; a fresh one takes over.", "进程已终止；新的进程会接替它。")
             self._host.end_worker(words.ENDED_BY_BUTTON)
 
+    def cell_begins(self) -> None:
+        """Forget what was said before it."""
+        if self._stopped is None:
+            self.note = ""
+
     def cell_ended(self) -> None:
         """Forget what was said of a cell that is over."""
         if self._stopped is not None and self.running is not self._stopped:

@@ -6,6 +6,7 @@ the words for it beside its number, and a line its number.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.rendering import escape, printable
@@ -20,8 +21,16 @@ HIGH, FULL = 0.80, 0.95
 """From which share of its limit on a meter is called high, and nearly full."""
 
 _SECONDS = 60
+_WINDOW_SECONDS = 1.0
 _BARS = "▁▂▃▄▅▆▇█"
 _TEXT_BAR = 20
+_PLACES = {
+    "tmp_bytes": ("/tmp", "/tmp"),
+    "home": ("the home folder", "主目录"),
+    "shm_bytes": ("/dev/shm", "/dev/shm"),
+}
+"""File systems in memory other than the notebook's folder."""
+
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 Line = tuple["float | None", ...]
@@ -35,6 +44,8 @@ class Meter(Record):
     text: str
     share: float | None
     line: Line = ()
+    alarming: bool = True
+    """Whether it is a bad sign to be full."""
 
 
 class View(Record):
@@ -48,7 +59,7 @@ class View(Record):
 
 def meters(
     samples: Iterable[Sample],
-    limit: Callable[[str], int | None],
+    limit: Callable[[str], float | None],
     output_bytes: int,
     *,
     chinese: bool,
@@ -56,10 +67,8 @@ def meters(
     """Return the rows for the samples of the last minute, the newest last, and the output of the newest cell."""
     kept = list(samples)
     newest = kept[-1] if kept else None
-    memory, processors = limit("memory_bytes"), limit("cpu_count")
-    percent = None if processors is None else 100 * processors
-    most_memory = memory or max((sample.memory_bytes or 0 for sample in kept), default=0)
-    most_percent = percent or max((sample.cpu_percent or 0 for sample in kept), default=0)
+    memory, most = limit("memory_bytes"), limit("cpu_percent")
+    percents = _smooth(kept)
     return (
         _meter(
             ("memory", "内存"),
@@ -67,32 +76,27 @@ def meters(
             memory,
             bytes_text,
             chinese=chinese,
-            line=_line([(sample.ms, sample.memory_bytes) for sample in kept], most_memory),
+            line=_line([(sample.ms, sample.memory_bytes) for sample in kept], memory),
         ),
         _meter(
             ("CPU", "处理器"),
-            None if newest is None else newest.cpu_percent,
-            percent,
+            percents[-1][1] if percents else None,
+            most,
             _percent_text,
             chinese=chinese,
-            line=_line([(sample.ms, sample.cpu_percent) for sample in kept], most_percent),
+            alarming=False,
+            line=_line(percents, most),
         ),
         _meter(
-            ("processes", "进程"),
+            ("processes, threads", "进程与线程"),
             None if newest is None else newest.pids,
             limit("pids"),
             str,
             chinese=chinese,
         ),
+        _disk(newest, limit, chinese=chinese),
         _meter(
-            ("disk", "磁盘"),
-            None if newest is None else newest.disk_bytes,
-            limit("disk_bytes"),
-            bytes_text,
-            chinese=chinese,
-        ),
-        _meter(
-            ("output of the cell", "单元格输出"),
+            ("output", "单元格输出"),
             output_bytes,
             limit("output_bytes"),
             bytes_text,
@@ -156,6 +160,29 @@ _TRACK = (
 )
 
 
+def _smooth(samples: Sequence[Sample]) -> list[tuple[int, float | None]]:
+    """Return the processor use as its mean over the second before each sample.
+
+    The Linux kernel counts in ticks of 10 ms: a short sample alone may be wrong by a tick, and tell of 300 %.
+    """
+    smooth: list[tuple[int, float | None]] = []
+    window: deque[tuple[float, float]] = deque()
+    seconds = used = 0.0
+    for before, sample in zip([None, *samples], samples, strict=False):
+        percent = sample.cpu_percent
+        if percent is None:
+            smooth.append((sample.ms, None))
+            continue
+        lasted = _WINDOW_SECONDS if before is None else max(0.001, (sample.ms - before.ms) / 1000)
+        window.append((lasted, percent))
+        seconds, used = seconds + lasted, used + lasted * percent
+        while len(window) > 1 and seconds - window[0][0] >= _WINDOW_SECONDS:
+            oldest, its = window.popleft()
+            seconds, used = seconds - oldest, used - oldest * its
+        smooth.append((sample.ms, max(0.0, used / seconds)))
+    return smooth
+
+
 def _percent_text(percent: float) -> str:
     return f"{percent:.0f} %"
 
@@ -167,20 +194,45 @@ def _meter(
     shown: Callable[[float], str],
     *,
     chinese: bool,
+    alarming: bool = True,
     line: Line = (),
 ) -> Meter:
+    """Return a row; one that is not ``alarming`` may be full without anything being wrong."""
     name = names[1] if chinese else names[0]
     if used is None:
         return Meter(name, "尚无数据" if chinese else "not known yet", None, line)
     if not allowed:
         return Meter(name, f"{shown(used)}（无限制）" if chinese else f"{shown(used)} (no limit)", None, line)
     share = used / allowed
+    level = _level(share, chinese=chinese) if alarming else ""
     text = (
-        f"{shown(used)} / {shown(allowed)}（{share:.0%}{_level(share, chinese=True)}）"
+        f"{shown(used)} / {shown(allowed)}（{share * 100:.0f} %{level}）"
         if chinese
-        else f"{shown(used)} of {shown(allowed)} ({share * 100:.0f} %{_level(share, chinese=False)})"
+        else f"{shown(used)} of {shown(allowed)} ({share * 100:.0f} %{level})"
     )
-    return Meter(name, text, share, line)
+    return Meter(name, text, share, line, alarming)
+
+
+def _disk(newest: Sample | None, limit: Callable[[str], float | None], *, chinese: bool) -> Meter:
+    """Return the row of the file system that is the fullest, with the sum of all where that is more."""
+    fullest, most = "disk_bytes", -1.0
+    files = {} if newest is None else newest.files
+    for name, held in files.items():
+        size = limit("tmp_bytes" if name == "home" else name)
+        if size and held / size > most:
+            fullest, most = name, held / size
+    used = files.get(fullest) if files or newest is None else newest.disk_bytes
+    allowed = limit("tmp_bytes" if fullest == "home" else fullest)
+    row = _meter(("disk", "磁盘"), used, allowed, bytes_text, chinese=chinese)
+    all_bytes = sum(files.values())
+    more_en = more_zh = ""
+    if used is not None and fullest != "disk_bytes":
+        place_en, place_zh = _PLACES.get(fullest, (fullest, fullest))
+        more_en, more_zh = f" in {place_en}", f"，位于 {place_zh}"
+    if used is not None and all_bytes > used * 1.05:
+        more_en += f", {bytes_text(all_bytes)} in all"
+        more_zh += f"，共 {bytes_text(all_bytes)}"
+    return Meter(row.name, row.text + (more_zh if chinese else more_en), row.share)
 
 
 def _level(share: float, *, chinese: bool) -> str:
@@ -191,8 +243,9 @@ def _level(share: float, *, chinese: bool) -> str:
     return ""
 
 
-def _line(points: Sequence[tuple[int, float | None]], most: float) -> Line:
-    """Return the highest value of each second, as a share of ``most``."""
+def _line(points: Sequence[tuple[int, float | None]], limit: float | None) -> Line:
+    """Return the highest value of each second as a share of the limit; where there is none, of the highest of all."""
+    most = limit or max((value or 0 for _, value in points), default=0)
     if not points or most <= 0:
         return ()
     newest = points[-1][0] // 1000
@@ -218,7 +271,9 @@ def _row(meter: Meter) -> str:
 
 def _bar(meter: Meter) -> str:
     percent = min(100.0, 100 * (meter.share or 0))
-    level = "error" if percent >= 100 * FULL else "warn" if percent >= 100 * HIGH else "brand"
+    level = "brand"
+    if meter.alarming and percent >= 100 * HIGH:
+        level = "error" if percent >= 100 * FULL else "warn"
     fallback = {"error": "#b71c1c", "warn": "#b26a00", "brand": "#1565c0"}[level]
     full = f"width:{percent:.1f}%;height:100%;background:var(--jp-{level}-color1,{fallback})"
     return (

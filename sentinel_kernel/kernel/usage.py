@@ -35,6 +35,8 @@ class Sample(Record):
     """This cell's."""
     pids: int | None
     disk_bytes: int | None
+    files: dict[str, int]
+    """Bytes in each file system in memory: disk_bytes (the notebook's folder), tmp_bytes, home, shm_bytes."""
     running: bool
     """Whether a cell runs."""
 
@@ -86,6 +88,8 @@ class Usage:
             self._limits = limits
         if not isinstance(told, dict):
             return
+        files = told.get("files")
+        files = files if isinstance(files, dict) else {}
         sample = Sample(
             _integer(told.get("ms")) or 0,
             _integer(told.get("memory_bytes")),
@@ -94,6 +98,7 @@ class Usage:
             _number(told.get("cpu_seconds")),
             _integer(told.get("pids")),
             _integer(told.get("disk_bytes")),
+            {str(name): size for name, held in files.items() if (size := _integer(held)) is not None},
             told.get("running") is True,
         )
         self.samples.append(sample)

@@ -263,6 +263,7 @@ class Meter(Keeper):
             "cpu_seconds": round(max(0.0, self._cpu_seconds - self._cpu_before), 2),
             "pids": self._processes.tasks,
             "disk_bytes": self._use.disk_bytes,
+            "files": dict(self._use.held_bytes),
             "running": self.running,
         }
         if not self._watched:

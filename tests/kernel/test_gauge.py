@@ -181,13 +181,6 @@ def test_it_shows_every_limit_with_numbers_and_what_is_in_force_and_is_a_picture
     assert "100 MiB of 1 GiB (10 %)" in again["text/html"]
 
 
-def test_nearly_full_is_said_in_words(kernel: HostedKernel, gauge: Gauge, cell: list[Any]) -> None:
-    assert cell
-    sample(kernel, memory_bytes=1000 * MIB, pids=52)
-    gauge.wait("(98 %, nearly full)")
-    assert "52 of 64 (81 %, high)" in gauge.picture
-
-
 def test_a_client_that_can_not_be_asked_gets_a_picture_that_follows_the_cells(
     kernel: HostedKernel, worker: FakeWorker
 ) -> None:
@@ -212,6 +205,9 @@ def test_it_moves_at_most_four_times_a_second_while_a_cell_runs(
     kernel: HostedKernel, gauge: Gauge, cell: list[Any]
 ) -> None:
     assert cell
+    sample(kernel, memory_bytes=1000 * MIB, pids=52)
+    gauge.wait("(98 %, nearly full)")
+    assert "52 of 64 (81 %, high)" in gauge.picture
     began, gauge.updates = time.monotonic(), 0
     for megabytes in range(101, 201):
         sample(kernel, memory_bytes=megabytes * MIB)
@@ -241,9 +237,18 @@ def test_it_moves_while_the_worker_floods(
         sample(kernel, memory_bytes=(200 + round_number) * MIB)
         gauge.wait(f"{200 + round_number} MiB")
     worker.end_cell(cell)
-    # The server may have dropped all of it: it comes once more.
+
+
+@pytest.mark.soak
+def test_after_a_flood_it_is_sent_once_more_as_the_server_may_have_dropped_it(
+    kernel: HostedKernel, worker: FakeWorker, gauge: Gauge, cell: list[Any]
+) -> None:
+    for _ in range(200):
+        worker.publish("stream", {"name": "stdout", "text": "x" * 50_000}, cell[1])
+    worker.end_cell(cell)
     while gauge.read()["content"]["data"]["state"].get("_model_name") != "HTMLModel":
         pass
+    assert kernel
 
 
 def test_closing_it_leaves_a_picture_and_ends_the_watch(
@@ -267,6 +272,17 @@ def test_stop_interrupts_and_offers_the_workers_end_only_where_the_cell_goes_on(
     kernel: HostedKernel, worker: FakeWorker, gauge: Gauge, cell: list[Any]
 ) -> None:
     gauge.until(lambda: not gauge.state("Button", "Stop")["disabled"])
+    gauge.click("Stop")
+    assert kernel.operation(protocol.OP_INTERRUPT)
+    gauge.wait("was interrupted")
+    worker.end_cell(cell, status="error")
+    gauge.until(lambda: gauge.state("Button", "Stop")["disabled"])
+    assert kernel.reply()["content"]["status"] == "error"
+    assert "interrupted" not in gauge.picture
+    # Another one goes on in spite of it.
+    kernel.client.execute("stubborn")
+    worker.start_cell(3)
+    gauge.until(lambda: not gauge.state("Button", "Stop")["disabled"])
     assert not gauge.kill_shown
     gauge.click("End the worker")  # not offered: nothing happens
     gauge.click("Stop")
@@ -278,26 +294,12 @@ def test_stop_interrupts_and_offers_the_workers_end_only_where_the_cell_goes_on(
     reply = kernel.reply()
     assert reply["content"]["ename"] == "SandboxDied"
     assert "gauge" in reply["content"]["evalue"]
-    assert worker
     # It goes on with the next worker.
     gauge.until(lambda: not gauge.kill_shown and gauge.state("Button", "Stop")["disabled"])
     kernel.client.execute("next")
-    fresh.start_cell(3)
+    fresh.start_cell(4)
     sample(kernel, memory_bytes=50 * MIB)
     gauge.wait("50 MiB")
-
-
-def test_a_cell_that_obeys_is_not_offered_to_be_killed(
-    kernel: HostedKernel, worker: FakeWorker, gauge: Gauge, cell: list[Any]
-) -> None:
-    gauge.click("Stop")
-    assert kernel.operation(protocol.OP_INTERRUPT)
-    gauge.wait("was interrupted")
-    worker.end_cell(cell, status="error")
-    gauge.until(lambda: gauge.state("Button", "Stop")["disabled"])
-    quiet(kernel)
-    assert not gauge.kill_shown
-    assert "interrupted" not in gauge.picture
 
 
 def answer_profile(kernel: HostedKernel, **told: Any) -> str:
@@ -316,17 +318,11 @@ def test_the_selector_changes_the_profile_also_while_a_cell_runs(
     assert answer_profile(kernel, live=True, after={**LIMITS, "memory_bytes": 4096 * MIB}) == "datascience"
     gauge.wait("Profile datascience is in force")
     gauge.until(lambda: gauge.chosen == "datascience" and not gauge.state("Dropdown")["disabled"])
-
-
-def test_a_profile_that_takes_a_fresh_sandbox_is_left_to_the_magic(
-    kernel: HostedKernel, gauge: Gauge, cell: list[Any]
-) -> None:
-    assert cell
-    kernel.answering = False
-    gauge.choose("datascience")
+    # One that takes a fresh sandbox is left to the magic.
+    gauge.choose("strict")
     answer_profile(kernel, live=False, obstacles=["filesystem"])
-    gauge.wait("%sentinel_profile datascience")
-    gauge.until(lambda: gauge.chosen == "strict" and not gauge.state("Dropdown")["disabled"])
+    gauge.wait("%sentinel_profile strict")
+    gauge.until(lambda: gauge.chosen == "datascience" and not gauge.state("Dropdown")["disabled"])
 
 
 def test_a_profile_beyond_the_ceiling_is_marked_and_not_given(tmp_path: Path) -> None:
@@ -346,23 +342,21 @@ def test_a_profile_beyond_the_ceiling_is_marked_and_not_given(tmp_path: Path) ->
         kernel.close()
 
 
-@pytest.mark.parametrize("button", ["Stop", "Close", "End the worker", "selector"])
 def test_a_click_that_the_worker_makes_up_does_nothing(
-    kernel: HostedKernel, worker: FakeWorker, gauge: Gauge, cell: list[Any], button: str
+    kernel: HostedKernel, worker: FakeWorker, gauge: Gauge, cell: list[Any]
 ) -> None:
     while not kernel.operations.empty():
         kernel.operations.get()
-    if button == "selector":
-        comm_id, data = gauge.model("Dropdown"), {"method": "update", "state": {"index": 0}}
-    else:
-        comm_id = gauge.model("Button", button)
-        data = {"method": "custom", "content": {"event": "click"}}
-    for channel in ("iopub", "shell", "control", "stdin"):
-        parts = json_parts("comm_msg", {"comm_id": comm_id, "data": data}, cell[1])
-        prefix = [b"topic"] if channel == "iopub" else [bytes(part) for part in cell[0]]
-        worker.send(channel, [*prefix, DELIMITER, b"", *parts])
+    click = {"method": "custom", "content": {"event": "click"}}
     forged = {"method": "update", "state": {"value": "forged", "description": "forged"}}
-    worker.publish("comm_msg", {"comm_id": gauge.model("HTML"), "data": forged}, cell[1])
+    made_up = [(gauge.model("Button", button), click) for button in ("Stop", "Close", "End the worker")]
+    made_up += [(gauge.model("Dropdown"), {"method": "update", "state": {"index": 0}})]
+    for comm_id, data in [*made_up, (gauge.model("HTML"), forged)]:
+        for channel in ("iopub", "shell", "control", "stdin"):
+            parts = json_parts("comm_msg", {"comm_id": comm_id, "data": data}, cell[1])
+            prefix = [b"topic"] if channel == "iopub" else [bytes(part) for part in cell[0]]
+            worker.send(channel, [*prefix, DELIMITER, b"", *parts])
+        worker.publish("comm_close", {"comm_id": comm_id, "data": {}}, cell[1])
     worker.publish("comm_msg", {"comm_id": "theirs", "data": {"method": "custom"}}, cell[1])  # the control
     notices = 0
     while (message := kernel.client.get_iopub_msg(timeout=20))["content"].get("comm_id") != "theirs":

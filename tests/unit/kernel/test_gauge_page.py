@@ -1,0 +1,93 @@
+"""The gauge's picture and text: total for whatever the samples tell, and true to them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentinel_kernel.kernel import gauge_page
+from sentinel_kernel.kernel.usage import Sample
+
+MIB = 1024 * 1024
+NUMBERS = st.none() | st.integers(0, 1 << 50)
+SAMPLES = st.builds(
+    Sample,
+    st.integers(0, 100_000),
+    NUMBERS,
+    NUMBERS,
+    st.none() | st.floats(0, 1e5, allow_nan=False),
+    st.none() | st.floats(0, 1e5, allow_nan=False),
+    NUMBERS,
+    NUMBERS,
+    st.dictionaries(st.sampled_from(["disk_bytes", "tmp_bytes", "home", "<b>"]), st.integers(0, 1 << 40)),
+    st.booleans(),
+)
+LIMITS = st.dictionaries(
+    st.sampled_from(["memory_bytes", "cpu_percent", "pids", "disk_bytes", "tmp_bytes"]), NUMBERS
+)
+
+
+def sample(ms: int, **changes: object) -> Sample:
+    fields = {
+        "memory_bytes": 100 * MIB,
+        "memory_peak_bytes": 0,
+        "cpu_percent": 0.0,
+        "cpu_seconds": 0.0,
+        "pids": 5,
+        "disk_bytes": 0,
+        "files": {},
+        "running": True,
+    }
+    return Sample(ms, **{**fields, **changes})  # type: ignore[arg-type] # as given
+
+
+def rows(
+    samples: list[Sample], limits: dict[str, float], *, chinese: bool = False
+) -> dict[str, gauge_page.Meter]:
+    return {meter.name: meter for meter in gauge_page.meters(samples, limits.get, 0, chinese=chinese)}
+
+
+@given(st.lists(SAMPLES, max_size=5), LIMITS, st.booleans())
+def test_any_samples_make_a_picture_and_a_text(
+    samples: list[Sample], limits: dict[str, int | None], chinese: bool
+) -> None:
+    view = gauge_page.View("t", (("<i>", "<b>"),), gauge_page.meters(samples, limits.get, 7, chinese=chinese))
+    assert "<b>" not in gauge_page.html(view)
+    assert "<i>" not in gauge_page.html(view)
+    assert len(gauge_page.plain(view).splitlines()) == 7
+
+
+def test_a_burst_of_a_tick_is_not_taken_for_many_processors() -> None:
+    idle = sample(0, cpu_percent=0.0)
+    short = sample(2010, cpu_percent=100.0)
+    assert rows([idle, short], {"cpu_percent": 100})["CPU"].share == 1.0
+    burst = [sample(2000 + 100 * n, cpu_percent=50.0) for n in range(10)]
+    spike = sample(2903, cpu_percent=333.0)
+    share = rows([idle, *burst, spike], {"cpu_percent": 100})["CPU"].share
+    assert share is not None
+    assert 0.5 <= share < 0.55
+
+
+def test_a_full_processor_is_no_alarm_and_full_memory_is_in_words() -> None:
+    found = rows(
+        [sample(0, memory_bytes=99 * MIB, cpu_percent=100.0)], {"memory_bytes": 100 * MIB, "cpu_percent": 100}
+    )
+    assert found["memory"].text.endswith("(99 %, nearly full)")
+    assert found["CPU"].text == "100 % of 100 % (100 %)"
+    chinese = rows([sample(0)], {"memory_bytes": 120 * MIB}, chinese=True)
+    assert chinese["内存"].text == "100 MiB / 120 MiB（83 %，偏高）"
+
+
+def test_the_fullest_file_system_is_the_one_that_is_shown() -> None:
+    files = {"disk_bytes": 30 * MIB, "tmp_bytes": 20 * MIB}
+    found = rows([sample(0, files=files)], {"disk_bytes": 1000 * MIB, "tmp_bytes": 40 * MIB})
+    assert found["disk"].text == "20 MiB of 40 MiB (50 %) in /tmp, 50 MiB in all"
+
+
+def test_the_line_tells_of_each_second_of_the_last_minute() -> None:
+    samples = [sample(1000 * second, memory_bytes=second * MIB) for second in range(100, 161, 2)]
+    line = rows(samples, {"memory_bytes": 200 * MIB})["memory"].line
+    assert len(line) == 60
+    assert line[-1] == 0.8
+    assert line[-2] is None
+    assert line[-3] == 0.79
