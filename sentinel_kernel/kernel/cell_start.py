@@ -10,7 +10,6 @@ from sentinel_kernel.kernel.cells import Stage
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.limit_magic import LimitChange
 from sentinel_kernel.kernel.magics import Switch, UsageError
-from sentinel_kernel.kernel.profile_change import changed, why_fresh
 from sentinel_kernel.kernel.unavailable import answer_cell
 from sentinel_kernel.kernel.wire import unsigned
 from sentinel_kernel.supervisor import protocol
@@ -96,37 +95,15 @@ class CellStart:
         self._host.limits.change(change, self._current(cell, done))
 
     def _switch(self, cell: Cell, switch: Switch, rest: list[Action]) -> None:
-        """Change the profile in place, or where that can't be done, or is not what was asked, start afresh."""
-        lifecycle = self._host.lifecycle
-        if switch.reason != "profile" or lifecycle.state is not State.READY or lifecycle.link is None:
-            self._start_afresh(cell, switch, rest, "")
-            return
-        chinese = self._host.settings.language == "zh"
+        from sentinel_kernel.kernel.profile_switch import Turn  # noqa: PLC0415 - not on the start path
 
-        def answered(told: Json) -> None:
-            if told.get("live") is not True:
-                self._start_afresh(cell, switch, rest, why_fresh(told, chinese=chinese))
-                return
-            lifecycle.profile = switch.profile
-            lifecycle.ready = {**lifecycle.ready, "profile": switch.profile, "sizes": told.get("after") or {}}
-            cell.displays.append(changed(switch.profile, told, chinese=chinese))
-            self._act(cell, rest)
+        def current(call: Callable[..., None]) -> Callable[..., None]:
+            return self._current(cell, call)
 
-        fields: Json = {"profile": switch.profile}
-        lifecycle.link.request(protocol.OP_PROFILE, fields, self._current(cell, answered), CELL_SECONDS)
-
-    def _start_afresh(self, cell: Cell, switch: Switch, rest: list[Action], reason: str) -> None:
-        host = self._host
-        host.give_up_worker(keep=cell, reason=switch.reason)
-
-        def done(succeeded: bool) -> None:
-            if succeeded:
-                cell.displays.append(host.magics.switched(switch, reason))
-            self._act(cell, rest)
-
-        host.lifecycle.switch(
-            switch.profile, switch.reason, host.execution.last_count + 1, self._current(cell, done)
+        turn = Turn(
+            cell, switch, lambda: self._act(cell, rest), lambda text: self._refuse_usage(cell, text), current
         )
+        self._host.profile_switch.begin(turn)
 
     def _current(self, cell: Cell, call: Callable[..., None]) -> Callable[..., None]:
         """Return ``call`` made void for the case that the cell's beginning is called off before."""

@@ -121,6 +121,10 @@ class ClientSide:
                 self._host.outbox.answer(request, answer)
                 self._still_busy()
                 return
+        if request.msg_type == "sentinel_carry_request":
+            return  # the host's alone
+        if request.msg_type == "execute_request":
+            request.source = outer.source(self._host.sockets.shell)
         self._host.execution.add(request)
 
     def _still_busy(self) -> None:
@@ -132,6 +136,8 @@ class ClientSide:
 
     def _stdin(self, request: Request) -> None:
         """Forward the answer to a prompt, to the cell that asked, from the client that was asked."""
+        if self._host.questions.takes(request):
+            return
         lifecycle = self._host.lifecycle
         for cell in self._host.execution.running.values():
             if cell.asks and cell.request.identities == request.identities and lifecycle.inner is not None:

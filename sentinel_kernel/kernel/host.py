@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import zmq
@@ -31,6 +32,7 @@ from sentinel_kernel.kernel.magics import Magics
 from sentinel_kernel.kernel.outbox import Outbox
 from sentinel_kernel.kernel.outer import Outer
 from sentinel_kernel.kernel.publisher import Publisher
+from sentinel_kernel.kernel.questions import Questions
 from sentinel_kernel.kernel.settings import session_id
 from sentinel_kernel.kernel.status_page import StatusPage
 from sentinel_kernel.kernel.usage import Usage
@@ -41,7 +43,10 @@ from sentinel_kernel.kernel.worker_side import WorkerSide
 from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:
+    from sentinel_kernel.kernel.carrying import Carrying
     from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.held_calls import HeldCalls
+    from sentinel_kernel.kernel.profile_switch import ProfileSwitch
     from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.settings import Settings
     from sentinel_kernel.kernel.supervisor_process import SupervisorProcess
@@ -85,12 +90,15 @@ class Host:
             lambda: self.lifecycle.profile,
             lambda: [*status.rows(), self.audit.row()],
         )
+        self.questions = Questions(self)
+        self._held_calls: HeldCalls | None = None
+        self.lifecycle.told[protocol.EVENT_ASK] = self._call_held
         self.limits = Limits(self)
         self.widgets = HostWidgets(self.outbox)
         self.live_status = LiveStatus(self)
         self.gauge = GaugeEntry(self)
         self.usage = Usage(self.lifecycle, self.gauge.refresh_soon)
-        self.summary = CellSummary(self)
+        self.summary = CellSummary(self, on=settings.cell_summary)
         self.cell_start = CellStart(self)
         self.execution = Execution(self.outbox, self.cell_start.begin, self._forward, self.cell_calls.quiet)
         self.clients = ClientSide(self)
@@ -101,6 +109,27 @@ class Host:
         self._watch_signals()
         self._watch_parent()
         self.lifecycle.attach(supervisor)
+
+    @cached_property
+    def profile_switch(self) -> ProfileSwitch:
+        """What carries out a change of profile."""
+        from sentinel_kernel.kernel.profile_switch import ProfileSwitch  # noqa: PLC0415 - not on the start path
+
+        return ProfileSwitch(self)
+
+    @cached_property
+    def carrying(self) -> Carrying:
+        """What takes variables from one worker to the next."""
+        from sentinel_kernel.kernel.carrying import Carrying  # noqa: PLC0415 - not on the start path
+
+        return Carrying(self)
+
+    def _call_held(self, event: Json) -> None:
+        if self._held_calls is None:
+            from sentinel_kernel.kernel.held_calls import HeldCalls  # noqa: PLC0415 - not on the start path
+
+            self._held_calls = HeldCalls(self)
+        self._held_calls.told(event)
 
     def run(self) -> int:
         """Serve until the kernel is shut down; return the exit status."""
@@ -113,6 +142,8 @@ class Host:
         link = self.lifecycle.link
         if link is not None:
             link.dispatch()
+        if self.questions.open:
+            self.questions.go_on()
         # The worker's side last: it decides what is watched, from where things stand then.
         more = self.clients.pump()
         more |= self.worker.pump()
@@ -193,6 +224,9 @@ class Host:
         """Interrupt the running cells, for a client's request or for SIGINT."""
         for cell in self.execution.running.values():
             self.limits.person_asked(cell, waiting=False)  # input() is over, and may ask anew
+        self.questions.interrupted()
+        if "carrying" in vars(self):
+            self.carrying.interrupted()
         if request is None:
             self.cell_calls.interrupt(lambda: None)
             return
@@ -265,6 +299,9 @@ class Host:
         if abort_waiting:
             self.clients.take_waiting()
         cells, requests = self.execution.clear(abort_waiting=abort_waiting, keep=keep)
+        self.questions.worker_gone()
+        if "carrying" in vars(self):
+            self.carrying.abandon()
         for cell in cells:
             self.displays.bring_up_to_date(cell)
             if not cell.silent and not cell.replied:

@@ -16,6 +16,7 @@ from sentinel_kernel.supervisor.protocol import HOST_MAGICS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sentinel_kernel.kernel.carrying import Cargo
     from sentinel_kernel.kernel.ceiling import Ceiling
     from sentinel_kernel.kernel.wire import Json
     from sentinel_kernel.policy.profile import Profile
@@ -27,10 +28,16 @@ class UsageError(Exception):
 
 
 class Switch(Record):
-    """A magic's wish for a fresh sandbox: under which profile, and why (profile or reset)."""
+    """A magic's wish for another profile or sandbox: under which profile, and why (profile or reset).
+
+    ``beyond`` tells that the person has to agree; ``how`` says what becomes of the variables where it takes a fresh
+    sandbox (fresh, carry, or "" where that is still to be chosen).
+    """
 
     profile: str
     reason: str
+    beyond: bool = False
+    how: str = ""
 
 
 Action = Switch | LimitChange | str
@@ -39,7 +46,7 @@ Action = Switch | LimitChange | str
 _USAGE = {
     "sentinel_gauge": " [summary on|off]",
     "sentinel_limit": " [NAME=VALUE ...]",
-    "sentinel_profile": " [NAME]",
+    "sentinel_profile": " [NAME [--carry|--fresh]]",
     "sentinel_status": " [--live]",
 }
 """What may follow a magic's name."""
@@ -86,6 +93,8 @@ class Magics:
             return self._limits(words, line.line_number)
         if line.name == "sentinel_gauge" and words in ([], ["summary", "on"], ["summary", "off"]):
             return " ".join(words) or "gauge"
+        if line.name == "sentinel_profile" and words[1:] in (["--carry"], ["--fresh"]):
+            return self._switch(words[0], words[1][2:], line.line_number)
         live = line.name == "sentinel_status" and words == ["--live"]
         if len(words) > (1 if line.name == "sentinel_profile" else int(live)):
             usage = f"%{line.name}{_USAGE.get(line.name, '')}"
@@ -100,8 +109,7 @@ class Magics:
         if line.name == "sentinel_reset":
             return Switch(self._profile(), "reset")
         if line.name == "sentinel_profile" and words:
-            self._load(words[0], line.line_number)
-            return Switch(words[0], "profile")
+            return self._switch(words[0], "", line.line_number)
         pages = {"sentinel_status": "live" if live else "status", "sentinel_profile": "profiles"}
         return {**pages, "sentinel_audit": "audit"}.get(line.name, "help")
 
@@ -117,8 +125,10 @@ class Magics:
             text = self._say(f"line {line_number}: {error}", f"第 {line_number} 行：{error}")
             raise UsageError(text) from error
 
-    def _load(self, name: str, line_number: int) -> None:
-        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
+    def _switch(self, name: str, how: str, line_number: int) -> Switch:
+        """Return the switch to a profile; whether the person agrees to one beyond the ceiling is asked later."""
+        from sentinel_kernel.kernel.ceiling import ASK, NEVER  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415
 
         try:
             profile = load_profile(name, self._directories)
@@ -130,17 +140,19 @@ class Magics:
                     f"第 {line_number} 行：配置 {shown!r} 不可用：{error}",
                 )
             ) from error
-        if not self._ceiling.allows(profile):
+        granted = self._ceiling.grants(profile)
+        if granted == NEVER:
             raise UsageError(
                 self._say(
-                    f"line {line_number}: the profile {name!r} allows more than a cell of this kernel may ask for "
-                    f"(ceiling: {self._ceiling.name}). Install a kernel that starts with it, in a terminal: "
-                    f"sentinel-kernel install --profile {name}",
-                    f"第 {line_number} 行：配置 {name!r} 超出此内核的单元格可以请求的范围"
-                    f"（上限：{self._ceiling.name}）。"
-                    f"请在终端安装以该配置启动的内核：sentinel-kernel install --profile {name}",
+                    f"line {line_number}: the lab's configuration does not let this kernel change to {name!r} "
+                    f"(ceiling: {self._ceiling.name}{', locked' if self._ceiling.locked else ''}). "
+                    "HINT → Ask whoever runs this machine; nothing in a notebook can change it.",
+                    f"第 {line_number} 行：实验室配置不允许此内核切换到 {name!r}"
+                    f"（上限：{self._ceiling.name}{'，已锁定' if self._ceiling.locked else ''}）。"
+                    "HINT → 请联系此机器的管理员；笔记本中的任何内容都无法更改它。",
                 )
             )
+        return Switch(name, "profile", granted == ASK, how)
 
     def _names(self) -> list[str]:
         from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415 - not on the start path
@@ -164,17 +176,23 @@ class Magics:
             return rendering.table_bundle(self._say("Sentinel: status", "Sentinel：状态"), self._status())
         return self._profiles_page() if name == "profiles" else self._help_page()
 
-    def switched(self, switch: Switch, reason: str) -> Json:
-        """Return the bundle that tells what a fresh sandbox means, and the reason why it had to be one."""
+    def switched(self, switch: Switch, reason: str, cargo: Cargo | None = None) -> Json:
+        """Return the bundle that tells what a fresh sandbox means, why it had to be one, and what came along."""
         if switch.reason == "reset":
             title = self._say("Sentinel: a fresh sandbox", "Sentinel：全新的沙箱")
         else:
             title = self._say(f"Sentinel: profile {switch.profile}", f"Sentinel：配置 {switch.profile}")
-        gone = self._say(
-            "A fresh sandbox was started: all variables and imports of this notebook are gone.",
-            "已启动全新的沙箱：此笔记本的所有变量和导入都已清空。",
-        )
-        rows = [(self._say("profile", "配置"), switch.profile), (self._say("variables", "变量"), gone)]
+        rows = [(self._say("profile", "配置"), switch.profile)]
+        if cargo is not None:
+            from sentinel_kernel.kernel.switch_words import SwitchWords  # noqa: PLC0415 - not on the start path
+
+            rows += SwitchWords("zh" if self._chinese else "en").rows(cargo)
+        else:
+            gone = self._say(
+                "A fresh sandbox was started: all variables and imports of this notebook are gone.",
+                "已启动全新的沙箱：此笔记本的所有变量和导入都已清空。",
+            )
+            rows.append((self._say("variables", "变量"), gone))
         if reason:
             rows.append((self._say("why not in place", "为何不能就地切换"), reason))
         return rendering.table_bundle(title, rows)
@@ -225,7 +243,9 @@ class Magics:
             ),
             (
                 "%sentinel_limit memory=4G",
-                self._say("set a limit, up to the ceiling; variables stay", "设定限制（不超过上限）；变量会保留"),
+                self._say(
+                    "set a limit, up to the ceiling; variables stay", "设定限制（不超过上限）；变量会保留"
+                ),
             ),
             (
                 "%sentinel_gauge",

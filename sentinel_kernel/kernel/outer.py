@@ -27,9 +27,13 @@ class Socket(zmq.Socket[bytes]):
     stirred: list[bool]
     """Holds True from what may have brought input until ``has_input`` has found none."""
 
+    last: list[zmq.Frame]
+    """The first frame that was received last."""
+
     def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - pyzmq's
         super().__init__(*arguments, **named)
         self.__dict__["stirred"] = [True]
+        self.__dict__["last"] = []
 
 
 class Outer:
@@ -90,7 +94,16 @@ def receive(socket: Socket) -> list[Part] | None:
         frames = socket.recv_multipart(_LAST_PART, copy=False)
     except zmq.Again:
         return None
+    socket.last[:] = frames[:1]
     return [frame.bytes if len(frame) <= _COPIED_BYTES else frame.buffer for frame in frames]
+
+
+def source(socket: Socket) -> int:
+    """Return the connection that the last message came by, -1 where that is unknown."""
+    try:
+        return int(socket.last[0].get(int(zmq.SRCFD)))
+    except (IndexError, zmq.ZMQError, ValueError, TypeError):
+        return -1
 
 
 def deliver(socket: Socket, parts: Sequence[Part]) -> bool:

@@ -24,6 +24,8 @@ class Request(MutableRecord):
     msg_id: str
     msg_type: str
     subshell_id: str
+    source: int = -1
+    """The connection that it came by (zmq_msg_get(3), ZMQ_SRCFD), of a cell; else -1."""
 
     @property
     def header(self) -> Part:

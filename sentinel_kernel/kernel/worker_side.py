@@ -10,6 +10,7 @@ from sentinel_kernel.kernel.cell_record import end_fields, error_name
 from sentinel_kernel.kernel.limit_signs import signs
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.output_rule import BUNDLES, Judged, judge
+from sentinel_kernel.kernel.questions import told_apart
 from sentinel_kernel.kernel.widgets import COMM_TYPES
 from sentinel_kernel.kernel.wire import CONTENT, HEADER, HEADER_BYTES, PARENT, decode, encode, split, text_of
 
@@ -78,6 +79,8 @@ class WorkerSide:
         if channel == "control":
             # Who interrupts, debugs or looks at memory must not wait for somebody else's client that reads no output.
             return self._host.publisher.takes_replies
+        if channel == "stdin" and self._host.questions.open:
+            return False  # one question at a time: an answer must not go to the wrong one
         return self._host.publisher.ready and not (channel == "iopub" and self._held_idle is not None)
 
     def _forward_some(self, channel: str, most: int) -> bool:
@@ -119,6 +122,8 @@ class WorkerSide:
             if msg_type == "iopub_welcome":
                 host.lifecycle.worker_welcomes()
             return
+        if msg_type == "status" and "carrying" in vars(host) and host.carrying.is_about(parts[PARENT]):
+            return
         if not host.limits.takes(msg_type, parts) or not self._passes(msg_type, parts):
             return
         if msg_type in _OUTPUTS:
@@ -152,6 +157,8 @@ class WorkerSide:
 
     def _suspect(self, msg_type: str, parts: list[Part]) -> None:
         """Keep in mind what limits a cell's errors speak of; they are looked at when it ends."""
+        if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
+            failed.failed = True
         for sign in signs(msg_type, parts[CONTENT]):
             cell = self._cell_of(parts)
             if cell is not None and (sign["certain"] or sign["name"] not in cell.suspects):
@@ -175,6 +182,7 @@ class WorkerSide:
             cell.began = True
             host.gauge.cell_begins(cell)
             self._show_pages(cell)
+            host.limits.show_late(cell)
             host.displays.bring_up_to_date(cell)
         elif msg_type == "clear_output":
             if decode(parts[CONTENT], STATUS_BYTES).get("wait"):
@@ -209,7 +217,7 @@ class WorkerSide:
         self._show_pages(cell)
         self._held_idle = (cell, topic, parts)
         fields: Json = {**end_fields(cell), "suspects": list(cell.suspects.values())}
-        if cell.violations or cell.suspects or host.usage.watched:
+        if cell.violations or cell.suspects or cell.failed or host.usage.watched:
             host.cell_calls.end_cell(fields, self._release_idle)
         else:
             # Nothing to wait for; who watches the sandbox still wants to know.
@@ -259,6 +267,8 @@ class WorkerSide:
         msg_id = text_of(decode(parts[PARENT], HEADER_BYTES), "msg_id")
         if msg_type == "shutdown_reply":
             host.worker_shuts_down()
+            return
+        if "carrying" in vars(host) and host.carrying.takes(msg_id, msg_type, parts):
             return
         cell = host.execution.running.get(msg_id)
         request = cell.request if cell is not None else host.execution.take_outstanding(msg_id)
@@ -314,4 +324,5 @@ class WorkerSide:
             host.displays.notice(words.INPUT_HELD, "held", cell.request.header, cell, "input")
             return
         host.limits.person_asked(cell, waiting=True)
+        parts[CONTENT] = told_apart(parts[CONTENT])
         host.outbox.forward("stdin", cell.request.identities, parts)

@@ -14,6 +14,9 @@ ONCE, SESSION, NO = "once", "session", "no"
 NOBODY, TIMEOUT, INTERRUPTED, CROWD = "nobody", "timeout", "interrupted", "crowd"
 """Why there was no answer: no one takes input, it took too long, the cell was interrupted, too many questions."""
 
+UNRECORDED = "unrecorded"
+"""There was a yes, and no lasting note could be made of it."""
+
 ANSWERS = (ONCE, SESSION, NO, NOBODY, TIMEOUT, INTERRUPTED)
 """What the host may answer."""
 

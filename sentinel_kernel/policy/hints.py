@@ -45,6 +45,41 @@ _LOOPBACK_ZH = (
 )
 
 
+_ANSWERS = {
+    "no": (
+        "The person was asked, and the answer was no.",
+        "已询问用户，回答为否。",
+        "Run the cell again and answer y if the call should take effect.",
+        "若应允许此调用，请重新运行单元格并回答 y。",
+    ),
+    "timeout": (
+        "The person was asked, and there was no answer in time.",
+        "已询问用户，但未在时限内得到回答。",
+        "Run the cell again and answer the question below it.",
+        "请重新运行单元格，并回答其下方的问题。",
+    ),
+    "nobody": (
+        "The rule asks the person, and nobody could be asked.",
+        "该规则需要询问用户，但无人可以询问。",
+        "Run it in a cell of a frontend that takes input, and answer the question below it.",
+        "请在支持输入的前端的单元格中运行，并回答其下方的问题。",
+    ),
+    "unrecorded": (
+        "The person agreed, but the audit could not note it, so that nothing was let through.",
+        "用户已同意，但审计无法记录，因此未放行。",
+        "See why the audit can't be written: `%sentinel_audit` at the top of a cell.",
+        "请查看审计无法写入的原因：在单元格首行写 `%sentinel_audit`。",
+    ),
+    "crowd": (
+        "The rule asks the person, and too many questions were open already.",
+        "该规则需要询问用户，但未回答的问题已经过多。",
+        "Answer the questions that are open, or do less at once.",
+        "请先回答已有的问题，或减少同时进行的操作。",
+    ),
+}
+"""What became of a question -> message and hint, in English and Chinese."""
+
+
 def complete(
     violation: Violation,
     mappings: Mappings | None = None,
@@ -63,6 +98,11 @@ def complete(
     """
     words = (mappings if mappings is not None else _shipped_mappings()).words(violation)
     hint_en, hint_zh = words.hint_en, words.hint_zh
+    message_en, message_zh = words.message_en, words.message_zh
+    answer = _ANSWERS.get(violation.values.get("answer", ""))
+    if answer is not None:
+        message_en, message_zh = f"{message_en} {answer[0]}", message_zh + answer[1]
+        hint_en, hint_zh = f"{answer[2]} {hint_en}".strip(), answer[3] + hint_zh
     available = _shipped_profiles() if profiles is None else tuple(profiles)
     found = _remedy_profile(violation, available, ceiling)
     remedies: tuple[Remedy, ...] = ()
@@ -78,7 +118,7 @@ def complete(
         hint_en, hint_zh = f"{hint_en} {_NONE_EN}".strip(), hint_zh + _NONE_ZH
     return replace(
         violation,
-        message=Text(words.message_en, words.message_zh),
+        message=Text(message_en, message_zh),
         hint=Text(hint_en, hint_zh),
         remedies=remedies,
     )

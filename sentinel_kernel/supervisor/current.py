@@ -105,7 +105,7 @@ def make_sandbox(
         policies: list[CompiledPolicy] = []
 
         def make_filter() -> bytes:
-            policy, program = compile_filter(preparation)
+            policy, program = compile_filter(preparation, cached=request.cached)
             policies.append(policy)
             return program
 

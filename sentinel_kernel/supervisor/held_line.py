@@ -28,6 +28,9 @@ _SETTLE_SECONDS = 0.003
 """A dump is many small writes; after this long without one it is taken as whole."""
 
 _PATIENCE_SECONDS = 0.5
+_LONG_PATIENCE_SECONDS = 1.0
+"""The same where nothing but a person's answer waits."""
+
 _STATUS_BYTES = 8192
 
 
@@ -48,7 +51,8 @@ class HeldLine:
     @property
     def expected(self) -> bool:
         """Whether a stack is under way."""
-        return self._asked is not None and time.monotonic() - self._since < _PATIENCE_SECONDS
+        patience = _LONG_PATIENCE_SECONDS if self._all else _PATIENCE_SECONDS
+        return self._asked is not None and time.monotonic() - self._since < patience
 
     def ask(self, violation_id: str, process: int, thread: int) -> None:
         """Signal the held ``thread`` of the worker, where that is safe and no other dump is under way."""

@@ -68,6 +68,8 @@ class StartRequest(Record):
     """The profiles whose limits bound those."""
     limits_backend: str = ""
     """Which one has to enforce the limits (supervisor/backend.py); empty: the best that is to be had."""
+    cached: bool = True
+    """Whether the user's caches (filters, what interpreters said of themselves) are used."""
 
 
 class Preparation(Record):
@@ -106,6 +108,7 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
             audit={str(name): str(value) for name, value in (message.get("audit") or {}).items()},
             payload=tuple(map(str, message.get("payload", ()))),
             fault=(str(fault["step"]), int(fault["errno"])) if fault else None,
+            cached=message.get("cached", True) is not False,
             limits=parse_limits(message.get("limits", {})),
             limits_backend=str(message.get("limits_backend") or os.environ.get(VARIABLE, "")),
             limit_ceiling=tuple(map(str, message.get("limit_ceiling", ()))),
@@ -140,7 +143,9 @@ def prepare(
     cpu_count = sizes.cpu_count
     cpus = chosen_processors(cpu_count, processors)
     writable = [os.path.realpath(mount.path) for mount in profile.filesystem.mounts if mount.mode == "rw"]
-    python = python_paths(request.python, request.python_facts, interpreter_cache(), writable)
+    python = python_paths(
+        request.python, request.python_facts, interpreter_cache() if request.cached else "", writable
+    )
     # Ours too: what was saved from other sandboxes, the filters that the next one will trust, the doors of spares.
     hidden = (
         *profile.filesystem.hidden,
@@ -227,7 +232,7 @@ def _readable(names: tuple[str, ...], directories: tuple[str, ...], *, but: str 
     return tuple(found)
 
 
-def compile_filter(preparation: Preparation) -> tuple[CompiledPolicy, bytes]:
+def compile_filter(preparation: Preparation, *, cached: bool = True) -> tuple[CompiledPolicy, bytes]:
     """Compile the profile's policy and the filter; done while the sandbox's child is busy mounting.
 
     The filter holds what the reachable profiles decide otherwise.
@@ -238,7 +243,7 @@ def compile_filter(preparation: Preparation) -> tuple[CompiledPolicy, bytes]:
 
     """
     policy = compile_policy(preparation.profile, os.uname().machine)
-    return policy, build_filter(policy, cache_directory(), preparation.reachable)
+    return policy, build_filter(policy, cache_directory() if cached else None, preparation.reachable)
 
 
 def cache_directory() -> str:

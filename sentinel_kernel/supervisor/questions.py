@@ -18,6 +18,7 @@ from sentinel_kernel.policy.asking import (
     ONCE,
     SESSION,
     TIMEOUT,
+    UNRECORDED,
     question_key,
 )
 from sentinel_kernel.record import MutableRecord, Record, fresh, replace
@@ -39,7 +40,7 @@ MOST_QUESTIONS = 8
 """So many may be open at once; a person reads them one after the other. What comes on top is refused."""
 
 MOST_HELD = 256
-_LINE_SECONDS = 0.2
+_LINE_SECONDS = 1.0
 """How long a question waits for the line that it is about, which the worker's other threads can tell."""
 
 _ALIVE_SECONDS = 0.5
@@ -234,7 +235,7 @@ class Questions(Keeper):
         if now.kind not in (ASK, CONTINUE):
             self._refuse(current, held, now, "")
         elif not self._note(violation, answer):
-            self._refuse(current, held, now, NOBODY)
+            self._refuse(current, held, now, UNRECORDED)
         else:
             current.sandbox.listener.proceed(held.notification.id)
 

@@ -54,6 +54,7 @@ class SentinelKernel(IPythonKernel):
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__(**kwargs)
+        self.shell_handlers["sentinel_carry_request"] = self.sentinel_carry_request
         self._count_on()
 
     def _count_on(self) -> None:
@@ -84,6 +85,17 @@ class SentinelKernel(IPythonKernel):
             session.send(thread.holding, "status", content, parent=request, ident=self._topic("status"))
         else:
             super()._publish_status(status, channel, parent)
+
+    async def sentinel_carry_request(self, stream: object, ident: object, parent: dict[str, Any]) -> None:
+        """Save or load a variable for the host, which takes it from this worker to the next."""
+        from sentinel_kernel.worker import carry  # noqa: PLC0415 - for who changes to another sandbox
+
+        shell: Any = self.shell
+        content, buffers = carry.answer(
+            parent["content"], parent.get("buffers") or [], shell.user_ns, shell.user_ns_hidden
+        )
+        session: Any = self.session
+        session.send(stream, "sentinel_carry_reply", content, parent, ident, buffers=buffers)
 
     async def do_debug_request(self, msg: dict[str, object]) -> object:
         """Load the debugger before it is asked: only then is it known whether it can be had."""

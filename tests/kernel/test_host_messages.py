@@ -137,7 +137,7 @@ def test_a_page_comes_right_behind_the_cells_input(kernel: HostedKernel, worker:
             "%sentinel_statsu is not a Sentinel magic. Did you mean %sentinel_status? Known are",
         ),
         ("%sentinel_reset now", "'now' is too much. Type %sentinel_reset"),
-        ("%sentinel_profile a b", "Type %sentinel_profile [NAME]"),
+        ("%sentinel_profile a b", "Type %sentinel_profile [NAME [--carry|--fresh]]"),
         ("%sentinel_profile nowhere", "'nowhere' can't be used"),
         ("%sentinel_profile web", "(ceiling: datascience)"),
     ],
@@ -147,7 +147,7 @@ def test_a_wrong_magic_is_an_error_and_the_code_does_not_run(
 ) -> None:
     kernel.client.execute("before")
     request, _ = worker.start_cell()
-    msg_id = kernel.client.execute(f"%sentinel_help\n{line}\nprint(1)")
+    msg_id = kernel.client.execute(f"%sentinel_help\n{line}\nprint(1)", allow_stdin=False)
     waiting = kernel.client.execute("after")
     kernel.wait_arrived(worker)
     worker.end_cell(request)

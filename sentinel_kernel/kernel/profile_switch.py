@@ -1,0 +1,175 @@
+"""A cell's change of profile or sandbox: who has to agree, what changes in place, and what a fresh sandbox takes along.
+
+Nothing of the old sandbox is given up before it was said what is lost, and agreed to: by a word behind the magic
+(``--fresh``, ``--carry``), by the person's answer, or because nothing has run in it yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
+from sentinel_kernel.kernel.lifecycle import State
+from sentinel_kernel.kernel.profile_change import changed, why_fresh
+from sentinel_kernel.kernel.switch_words import SwitchWords
+from sentinel_kernel.record import Record
+from sentinel_kernel.supervisor import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.kernel.carrying import Cargo
+    from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.host import Host
+    from sentinel_kernel.kernel.magics import Switch
+    from sentinel_kernel.kernel.wire import Json
+
+_YES = {"y": "yes", "yes": "yes", "是": "yes"}
+_HOW = {
+    "c": "carry",
+    "carry": "carry",
+    "带": "carry",
+    "f": "fresh",
+    "fresh": "fresh",
+    "新": "fresh",
+}
+
+
+class Turn(Record):
+    """One switch under way in a cell; ``done`` goes on with the cell, ``refuse`` ends it with a reason."""
+
+    cell: Cell
+    switch: Switch
+    done: Callable[[], None]
+    refuse: Callable[[str], None]
+    current: Callable[[Callable[..., None]], Callable[..., None]]
+    """Makes a call void for the case that the cell's beginning is called off before."""
+
+
+class ProfileSwitch:
+    """Carries out the switches that cells ask for."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._words = SwitchWords(host.settings.language)
+
+    def begin(self, turn: Turn) -> None:
+        """Ask the person, where the profile is beyond the ceiling; then change over."""
+        if not turn.switch.beyond:
+            self._change(turn)
+            return
+        profile = turn.switch.profile
+        if not self._host.questions.reaches(turn.cell):
+            turn.refuse(self._words.nobody(profile, self._host.magics.ceiling_name))
+            return
+
+        def answered(answer: str) -> None:
+            if answer == "yes":
+                self._change(turn)
+            else:
+                turn.refuse(self._words.declined(profile))
+
+        prompt = self._words.beyond(profile, self._host.magics.ceiling_name)
+        self._host.questions.ask(turn.cell, prompt, _YES, turn.current(answered))
+
+    def _change(self, turn: Turn) -> None:
+        """Change in place, or where that can't be done, or is not what was asked, start afresh."""
+        lifecycle = self._host.lifecycle
+        if turn.switch.reason != "profile" or lifecycle.state is not State.READY or lifecycle.link is None:
+            self._start_afresh(turn, "", None)
+            return
+
+        def answered(told: Json) -> None:
+            if told.get("live") is not True:
+                self._not_in_place(turn, told)
+                return
+            lifecycle.profile = turn.switch.profile
+            sizes = told.get("after") or {}
+            lifecycle.ready = {**lifecycle.ready, "profile": turn.switch.profile, "sizes": sizes}
+            chinese = self._host.settings.language == "zh"
+            turn.cell.displays.append(changed(turn.switch.profile, told, chinese=chinese))
+            turn.done()
+
+        fields: Json = {"profile": turn.switch.profile}
+        lifecycle.link.request(protocol.OP_PROFILE, fields, turn.current(answered), CELL_SECONDS)
+
+    # --- what can't be changed in place
+
+    def _not_in_place(self, turn: Turn, told: Json) -> None:
+        """Say what stands in the way, and let it be chosen what becomes of the variables."""
+        why = why_fresh(told, chinese=self._host.settings.language == "zh")
+        if told.get("message"):
+            turn.refuse(str(told["message"])[:500])
+        elif turn.switch.how == "fresh" or self._host.execution.last_cell is None:
+            self._start_afresh(turn, why, None)
+        elif turn.switch.how == "carry":
+            self._carry(turn, why, asks=False)
+        elif self._host.questions.reaches(turn.cell):
+
+            def chosen(how: str) -> None:
+                if how == "fresh":
+                    self._start_afresh(turn, why, None)
+                elif how == "carry":
+                    self._carry(turn, why, asks=True)
+                else:
+                    turn.refuse(self._words.stays(turn.switch.profile, why))
+
+            self._host.questions.ask(
+                turn.cell, self._words.choice(turn.switch.profile, why), _HOW, turn.current(chosen)
+            )
+        else:
+            turn.refuse(self._words.choose(turn.switch.profile, why))
+
+    def _carry(self, turn: Turn, why: str, *, asks: bool) -> None:
+        """Save the variables first; the old sandbox goes only once that has worked, and what is left is agreed to."""
+
+        def saved(cargo: Cargo) -> None:
+            if cargo.fault:
+                turn.refuse(self._words.not_saved(cargo.fault))
+            elif cargo.left and asks:
+
+                def agreed(answer: str) -> None:
+                    if answer == "yes":
+                        self._start_afresh(turn, why, cargo)
+                    else:
+                        turn.refuse(self._words.stays(turn.switch.profile, why))
+
+                self._host.questions.ask(turn.cell, self._words.leaves(cargo), _YES, turn.current(agreed))
+            else:
+                self._start_afresh(turn, why, cargo)
+
+        self._host.carrying.save(self._progress(turn.cell, "saved"), turn.current(saved))
+
+    def _start_afresh(self, turn: Turn, why: str, cargo: Cargo | None) -> None:
+        host = self._host
+        host.give_up_worker(keep=turn.cell, reason=turn.switch.reason)
+
+        def done(succeeded: bool) -> None:
+            if succeeded and cargo is not None:
+
+                def loaded(taken: Cargo) -> None:
+                    turn.cell.displays.append(host.magics.switched(turn.switch, why, taken))
+                    turn.done()
+
+                host.carrying.load(cargo, self._progress(turn.cell, "loaded"), turn.current(loaded))
+                return
+            if succeeded:
+                turn.cell.displays.append(host.magics.switched(turn.switch, why))
+            turn.done()
+
+        host.lifecycle.switch(
+            turn.switch.profile, turn.switch.reason, host.execution.last_count + 1, turn.current(done)
+        )
+
+    def _progress(self, cell: Cell, what: str) -> Callable[[int, int, int], None]:
+        """Return what shows how far it is, in one display of the cell; nothing is shown of what is done at once."""
+        display_id = ""
+
+        def tell(done: int, total: int, size_bytes: int) -> None:
+            nonlocal display_id
+            update = bool(display_id)
+            display_id = display_id or self._host.displays.new_id()
+            bundle = self._words.progress(what, done, total, size_bytes)
+            self._host.outbox.display(bundle, cell.request.header, display_id, update=update)
+
+        return tell

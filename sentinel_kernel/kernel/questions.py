@@ -1,0 +1,216 @@
+"""The host's own questions to the person: one at a time through stdin, and answered by the client that ran the cell.
+
+Only what comes from that client over the signed stdin channel is an answer. Nothing that a cell can do makes one: its
+prompts and outputs go another way, and its prompts wait while a question of the host is open.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.kernel import outer
+from sentinel_kernel.kernel.cells import Stage
+from sentinel_kernel.kernel.vanishing import Vanishing
+from sentinel_kernel.kernel.wire import (
+    CONTENT,
+    HEADER,
+    HEADER_BYTES,
+    PARENT,
+    decode,
+    encode,
+    split,
+    text_of,
+)
+from sentinel_kernel.policy.asking import INTERRUPTED, NO, NOBODY, TIMEOUT
+from sentinel_kernel.record import MutableRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.host import Host
+    from sentinel_kernel.kernel.loop import Timer
+    from sentinel_kernel.kernel.requests import Request
+    from sentinel_kernel.kernel.wire import Part
+
+MARK = "Sentinel"
+"""What every prompt of the host begins with; a prompt of a cell that says the same is told apart."""
+
+_VALUE_BYTES = 64 * 1024
+_MOST_OPEN = 32
+_MOST_STALE = 1000
+
+
+class Question(MutableRecord):
+    """One question. ``answers`` are the words that count; ``done`` is told what they stand for, or why none came."""
+
+    cell: Cell
+    prompt: str
+    answers: Mapping[str, str]
+    done: Callable[[str], None]
+    msg_id: str = ""
+    """The prompt that is with the client."""
+    timer: Timer | None = None
+
+
+class Questions:
+    """Asks the person, one question after the other."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._open: list[Question] = []
+        self._vanishing = Vanishing(host.loop, host.sockets.shell, self._client_gone)
+        self._stale: dict[bytes, int] = {}
+        """Client -> prompts that it may still answer though nobody waits for it."""
+
+        self._over: dict[str, None] = {}
+        """The same prompts, for clients that name the one they answer."""
+
+    @property
+    def open(self) -> bool:
+        """Whether a question waits: then no prompt of a cell may come between."""
+        return bool(self._open)
+
+    def waits(self, question: Question) -> bool:
+        """Tell whether a question has no answer yet."""
+        return question in self._open
+
+    def reaches(self, cell: Cell) -> bool:
+        """Tell whether somebody can be asked in ``cell``: its client takes input, and asking is not turned off."""
+        return self._host.settings.ask_seconds > 0 and cell.allow_stdin and len(self._open) < _MOST_OPEN
+
+    def ask(
+        self,
+        cell: Cell,
+        prompt: str,
+        answers: Mapping[str, str],
+        done: Callable[[str], None],
+        seconds: float | None = None,
+    ) -> Question:
+        """Ask in ``cell``; ``done`` is told one of the values of ``answers``, no, or why there is no answer.
+
+        ``seconds`` 0: whoever asks sees to the end itself, by :meth:`close`.
+        """
+        question = Question(cell, f"{MARK} {prompt}", answers, done)
+        seconds = self._host.settings.ask_seconds if seconds is None else seconds
+        if seconds > 0:
+            question.timer = self._host.loop.call_later(seconds, lambda: self._end(question, TIMEOUT))
+        self._open.append(question)
+        self.go_on()
+        return question
+
+    def go_on(self) -> None:
+        """Give up what can't be answered any more; put the next question to its client, once nothing else is asked."""
+        for question in list(self._open):
+            if question.cell.stage not in (Stage.OPENING, Stage.RUNNING) or question.cell.replied:
+                self._end(question, NOBODY)
+        if self._open and not self._open[0].msg_id:
+            question = self._open[0]
+            client = question.cell.request.identities
+            if any(
+                cell.asks and cell.request.identities == client
+                for cell in self._host.execution.running.values()
+            ):
+                return  # a prompt of a cell is with that client: its answer must not be taken for ours
+            self._put(question)
+
+    def _put(self, question: Question) -> None:
+        request = question.cell.request
+        content = {"prompt": question.prompt, "password": False}
+        message = self._host.session.message("input_request", content, request.header)
+        question.msg_id = text_of(decode(split(message)[1][HEADER], HEADER_BYTES), "msg_id")
+        self._vanishing.watch(request.source)
+        if not outer.deliver(self._host.sockets.stdin, [*request.identities, *message]):
+            self._end(question, NOBODY)
+
+    def takes(self, request: Request) -> bool:
+        """Take a client's answer if it is one to a question of the host, or to one that is over."""
+        client = client_of(request)
+        question = self._open[0] if self._open and self._open[0].msg_id else None
+        parent = text_of(decode(request.parts[PARENT], HEADER_BYTES), "msg_id")
+        ours = question is not None and request.identities == question.cell.request.identities
+        if question is None or not ours or (parent and parent != question.msg_id):
+            return self._is_stale(client, parent)
+        if not parent and self._is_stale(client, parent):
+            return True
+        self._end(question, self._answer(question, request))
+        return True
+
+    def _answer(self, question: Question, request: Request) -> str:
+        try:
+            value = decode(request.parts[CONTENT], _VALUE_BYTES).get("value")
+        except ProtocolError:
+            return NO
+        word = value.strip().lower() if isinstance(value, str) else ""
+        return question.answers.get(word, NO) if request.msg_type == "input_reply" else NO
+
+    def _is_stale(self, client: bytes, parent: str) -> bool:
+        """Tell whether an answer is to a prompt of ours that is over; one that names its prompt needs no count."""
+        if parent:
+            return parent in self._over
+        left = self._stale.get(client, 0)
+        if left:
+            self._stale[client] = left - 1
+        return left > 0
+
+    # --- ends
+
+    def close(self, question: Question, why: str) -> None:
+        """End a question that is not asked any more, without telling who asked it."""
+        question.done = lambda _answer: None
+        if question in self._open:
+            self._end(question, why)
+
+    def interrupted(self) -> None:
+        """End all: the cell's interrupt takes its prompts away in the clients, too."""
+        for question in list(self._open):
+            self._end(question, INTERRUPTED)
+        self._stale.clear()
+
+    def worker_gone(self) -> None:
+        """End all that were asked in cells of a worker that is no more."""
+        for question in list(self._open):
+            self._end(question, NOBODY)
+
+    def _client_gone(self, source: int) -> None:
+        for question in list(self._open):
+            if question.cell.request.source == source:
+                self._end(question, NOBODY)
+
+    def _end(self, question: Question, answer: str) -> None:
+        if question not in self._open:
+            return
+        self._open.remove(question)
+        if question.timer is not None:
+            question.timer.cancel()
+        if question.msg_id and answer in (TIMEOUT, NOBODY):
+            client = client_of(question.cell.request)
+            self._stale[client] = self._stale.get(client, 0) + 1
+            self._over[question.msg_id] = None
+            if len(self._over) > _MOST_STALE:
+                del self._over[next(iter(self._over))]
+            if len(self._stale) > _MOST_STALE:
+                del self._stale[next(iter(self._stale))]
+        if not self._open:
+            self._vanishing.rest()
+        question.done(answer)
+        self.go_on()
+
+
+def client_of(request: Request) -> bytes:
+    """Return what tells one client from another."""
+    return b"\0".join(map(bytes, request.identities))
+
+
+def told_apart(content: Part) -> Part:
+    """Return the content of a cell's own prompt, marked as the cell's where it speaks as the host would."""
+    import unicodedata  # noqa: PLC0415 - not on the start path
+
+    try:
+        prompt = decode(content, _VALUE_BYTES).get("prompt")
+    except ProtocolError:
+        return content
+    if not isinstance(prompt, str) or MARK.lower() not in unicodedata.normalize("NFKC", prompt).lower():
+        return content
+    return encode({**decode(content, _VALUE_BYTES), "prompt": f"(from the code of the cell) {prompt}"})

@@ -1,0 +1,125 @@
+"""What the person is asked and told when a profile can't simply be changed, in English and Chinese."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel import rendering
+from sentinel_kernel.kernel.sizes_in_words import size_text
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.carrying import Cargo
+    from sentinel_kernel.kernel.wire import Json
+
+_SHOWN = 8
+
+
+class SwitchWords:
+    """Words in one language."""
+
+    def __init__(self, language: str) -> None:
+        self._chinese = language == "zh"
+
+    def _say(self, english: str, chinese: str) -> str:
+        return chinese if self._chinese else english
+
+    def beyond(self, profile: str, ceiling: str) -> str:
+        """Return the question about a profile beyond the ceiling."""
+        return self._say(
+            f"asks: this cell wants the profile {profile!r}, which allows more than {ceiling!r} (the ceiling). "
+            "Allow it? [y] yes, [n] no: ",
+            f"询问：此单元格请求配置 {profile!r}，其权限超过上限 {ceiling!r}。是否允许？[y] 是，[n] 否：",
+        )
+
+    def nobody(self, profile: str, ceiling: str) -> str:
+        """Return the refusal where nobody can be asked about it."""
+        return self._say(
+            f"the profile {profile!r} allows more than a cell of this kernel may ask for by itself "
+            f"(ceiling: {ceiling}), and nobody can be asked here. HINT → Run the cell in a frontend that takes input, "
+            f"or install a kernel that starts with it, in a terminal: sentinel-kernel install --profile {profile}",
+            f"配置 {profile!r} 超出此内核的单元格可以自行请求的范围（上限：{ceiling}），且此处无人可以询问。"
+            f"HINT → 请在支持输入的前端运行该单元格，或在终端安装以该配置启动的内核："
+            f"sentinel-kernel install --profile {profile}",
+        )
+
+    def declined(self, profile: str) -> str:
+        """Return the refusal where the person did not agree."""
+        return self._say(
+            f"the profile {profile!r} was not allowed: the answer was no, or there was none. Nothing has changed.",
+            f"未允许配置 {profile!r}：回答为否，或没有回答。一切保持不变。",
+        )
+
+    def choice(self, profile: str, why: str) -> str:
+        """Return the question what becomes of the variables."""
+        return self._say(
+            f"asks: {profile!r} takes a fresh sandbox ({why}). [c] carry the variables over that can be pickled, "
+            "[f] start fresh without them, [n] stay as it is: ",
+            f"询问：{profile!r} 需要全新的沙箱（{why}）。[c] 带上可序列化的变量，[f] 不带变量，[n] 保持现状：",
+        )
+
+    def choose(self, profile: str, why: str) -> str:
+        """Return the refusal where nobody can be asked for the choice."""
+        return self._say(
+            f"{profile!r} takes a fresh sandbox ({why}), and nobody can be asked here what becomes of the variables. "
+            f"HINT → Type %sentinel_profile {profile} --carry to carry over those that can be pickled, or "
+            f"%sentinel_profile {profile} --fresh to lose them.",
+            f"{profile!r} 需要全新的沙箱（{why}），且此处无人可以询问如何处理变量。"
+            f"HINT → 输入 %sentinel_profile {profile} --carry 带上可序列化的变量，"
+            f"或 %sentinel_profile {profile} --fresh 放弃变量。",
+        )
+
+    def stays(self, profile: str, why: str) -> str:
+        """Return what is said where the person chose to stay."""
+        return self._say(
+            f"the profile stays as it was: {profile!r} takes a fresh sandbox ({why}). No variable was touched.",
+            f"配置保持不变：{profile!r} 需要全新的沙箱（{why}）。变量未受影响。",
+        )
+
+    def not_saved(self, fault: str) -> str:
+        """Return what is said where the variables could not be saved."""
+        shown = rendering.printable(fault, 200)
+        return self._say(
+            f"the variables could not be carried over ({shown}), so that the sandbox was kept. HINT → Interrupt what "
+            "still runs and try again, or save them to a file.",
+            f"无法带上变量（{shown}），因此保留了原沙箱。HINT → 请先中断仍在运行的代码再试，或将变量保存到文件。",
+        )
+
+    def leaves(self, cargo: Cargo) -> str:
+        """Return the question whether to go on without what can't be carried over."""
+        return self._say(
+            f"asks: {len(cargo.carried)} variables ({size_text(cargo.size_bytes)}) can be carried over, these can't: "
+            f"{self._list(cargo)}. Go on without them? [y] yes, [n] stay as it is: ",
+            f"询问：可带上 {len(cargo.carried)} 个变量（{size_text(cargo.size_bytes)}），"
+            f"以下不能：{self._list(cargo)}。是否继续？[y] 是，[n] 保持现状：",
+        )
+
+    def rows(self, cargo: Cargo) -> list[tuple[str, str]]:
+        """Return the rows of the page about what came along and what was left behind."""
+        names = [item.name for item in cargo.carried]
+        kept = ", ".join(rendering.printable(name, 60) for name in names[:50])
+        more = len(names) - 50
+        if more > 0:
+            kept += self._say(f" and {more} more", f" 等 {len(names)} 个")
+        rows = [(self._say("carried over", "已带上"), kept or self._say("nothing", "无"))]
+        label = self._say("left behind", "未带上")
+        rows += [
+            (label, f"{rendering.printable(name, 60)}: {rendering.printable(reason, 200)}")
+            for name, reason in cargo.left[:50]
+        ]
+        if len(cargo.left) > 50:
+            rows.append((label, self._say(f"{len(cargo.left) - 50} more", f"另有 {len(cargo.left) - 50} 个")))
+        return rows
+
+    def progress(self, what: str, done: int, total: int, size_bytes: int) -> Json:
+        """Return the bundle that shows how far it is; ``what`` is saved or loaded."""
+        label = self._say(what, "已保存" if what == "saved" else "已载入")
+        row = f"{done} / {total}, {size_text(size_bytes)}"
+        return rendering.table_bundle(self._say("Sentinel: variables", "Sentinel：变量"), [(label, row)])
+
+    def _list(self, cargo: Cargo) -> str:
+        shown = "; ".join(
+            f"{rendering.printable(name, 60)} ({rendering.printable(reason, 100)})"
+            for name, reason in cargo.left[:_SHOWN]
+        )
+        more = len(cargo.left) - _SHOWN
+        return shown + (self._say(f" and {more} more", f" 等 {len(cargo.left)} 个") if more > 0 else "")

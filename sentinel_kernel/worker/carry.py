@@ -1,0 +1,150 @@
+"""Saving a cell's variables one by one as bytes, and taking them up again in another worker; inside the sandbox only.
+
+The host passes the bytes on and never looks into them. Each variable is pickled by itself, so that one that can't be
+does not cost the others; what two variables share is therefore two things afterwards.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import io
+import pickle
+import types
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_OF_IPYTHON = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open", "display"})
+_MOST_NAMES = 2000
+_NAME_CHARACTERS = 200
+_REASON_CHARACTERS = 200
+_MODULE, _PICKLE = "module", "pickle"
+
+
+class _TooLargeError(Exception):
+    """More bytes than may be carried."""
+
+
+class _Bounded(io.BytesIO):
+    """A file that takes so many bytes and no more."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._left = most
+
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 - whatever pickle writes
+        self._left -= memoryview(data).nbytes
+        if self._left < 0:
+            raise _TooLargeError
+        return super().write(data)
+
+
+def answer(
+    content: Mapping[str, Any], buffers: list[Any], namespace: dict[str, Any], hidden: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[bytes]]:
+    """Answer one request of the host: ``do`` is list, save or load. Never raises, save for what must end the worker."""
+    try:
+        return _do(content, buffers, namespace, hidden)
+    except _TooLargeError:
+        return _left("it is too large"), []
+    except KeyboardInterrupt:
+        return _left("it took too long"), []
+    except BaseException as error:  # noqa: BLE001 - a variable's own code runs here, and may raise what it likes
+        return _left(f"{type(error).__name__}: {_text(error)}"), []
+
+
+def _do(
+    content: Mapping[str, Any], buffers: list[Any], namespace: dict[str, Any], hidden: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[bytes]]:
+    match content.get("do"):
+        case "list":
+            return {"status": "ok", "names": _names(namespace, hidden)}, []
+        case "save":
+            return _save(namespace[content["name"]], int(content["most_bytes"]))
+        case "load":
+            _load(str(content["name"]), str(content["kind"]), buffers, namespace)
+            return {"status": "ok"}, []
+        case other:
+            return _left(f"{other!r} is no request"), []
+
+
+def _left(reason: str) -> dict[str, Any]:
+    return {"status": "error", "reason": reason[:_REASON_CHARACTERS]}
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - its __str__ is the variable's, too
+        return ""
+
+
+def _names(namespace: Mapping[str, Any], hidden: Mapping[str, Any]) -> list[str]:
+    """Return the names that cells have given: not IPython's own, and none that begins with an underscore."""
+    missing = object()
+    found = [
+        name
+        for name, value in namespace.items()
+        if len(name) <= _NAME_CHARACTERS
+        and not name.startswith("_")
+        and name not in _OF_IPYTHON
+        and hidden.get(name, missing) is not value
+    ]
+    return found[:_MOST_NAMES]
+
+
+def _save(value: object, most_bytes: int) -> tuple[dict[str, Any], list[bytes]]:
+    if isinstance(value, types.ModuleType):
+        if value.__name__ == "__main__" or importlib.util.find_spec(value.__name__) is None:
+            return _left("a module that can't be imported again"), []
+        return {"status": "ok", "kind": _MODULE}, [value.__name__.encode()]
+    by_value = _by_value()
+    if by_value is None and _is_of_a_cell(value):
+        return _left("defined in a cell: run that cell again (the package cloudpickle would carry it)"), []
+    file = _Bounded(most_bytes)
+    if by_value is None:
+        pickle.Pickler(file, pickle.HIGHEST_PROTOCOL).dump(value)
+    else:
+        by_value(value, file)
+    return {"status": "ok", "kind": _PICKLE}, [file.getvalue()]
+
+
+def _by_value() -> Callable[[object, io.BytesIO], None] | None:
+    """Return cloudpickle's dump, which carries what cells have defined; None where the environment has none."""
+    if importlib.util.find_spec("cloudpickle") is None:
+        return None
+    dump: Callable[[object, io.BytesIO], None] = importlib.import_module("cloudpickle").dump
+    return dump
+
+
+def _is_of_a_cell(value: object) -> bool:
+    """Tell whether plain pickle would only note a name that the next worker does not have."""
+    kind = value if isinstance(value, type | types.FunctionType) else type(value)
+    return getattr(kind, "__module__", None) == "__main__"
+
+
+def _load(name: str, kind: str, buffers: list[Any], namespace: dict[str, Any]) -> None:
+    data = bytes(buffers[0])
+    if kind == _MODULE:
+        namespace[name] = importlib.import_module(data.decode())
+        return
+    value = pickle.loads(data)  # noqa: S301 - the person's own variables, in the sandbox that they are for
+    if isinstance(value, types.FunctionType) and value.__module__ == "__main__":
+        value = _at_home(value, namespace)
+    namespace[name] = value
+
+
+def _at_home(function: types.FunctionType, namespace: dict[str, Any]) -> types.FunctionType:
+    """Return a cell's function over the notebook's variables: it comes with a copy of those that it uses."""
+    for used, value in function.__globals__.items():
+        namespace.setdefault(used, value)
+    moved = types.FunctionType(
+        function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__
+    )
+    moved.__kwdefaults__ = function.__kwdefaults__
+    moved.__annotations__ = function.__annotations__
+    moved.__doc__, moved.__qualname__, moved.__module__ = function.__doc__, function.__qualname__, "__main__"
+    moved.__dict__.update(function.__dict__)
+    return moved
