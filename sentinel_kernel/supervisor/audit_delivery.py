@@ -210,7 +210,8 @@ class AuditDelivery:
         self._ended = []
 
     def _rest(self, *, idle: bool) -> None:
-        if self._writer is None or not idle or self._pending or self._refusals.due or self._syncs:
+        # A writer that can't write holds rows that it tries again.
+        if self._writer is None or not idle or not self.works or self._pending or self._refusals.due or self._syncs:
             self._last_report = time.monotonic()
             return
         self._writer.rest()
