@@ -29,12 +29,14 @@ class _Began(MutableRecord):
 class CellSummary:
     """Counts for every cell, and tells at its end while it is ``on``."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, *, on: bool) -> None:
         self._host = host
         self._began: dict[str, _Began] = {}
         self._newest = ""
         self._output_bytes = 0
-        self.on = False
+        self.on = on
+        if on:
+            host.usage.watch(_WATCHER, on=True)
 
     def turn(self, *, on: bool) -> None:
         """Show a line at the end of each cell from this one on, or none."""

@@ -260,12 +260,10 @@ def _line(points: Sequence[tuple[int, float | None]], limit: float | None) -> Li
 def _row(meter: Meter) -> str:
     name = f'<th scope="row" style="{_CELL};font-weight:600;white-space:nowrap">{escape(meter.name)}</th>'
     bar = "" if meter.share is None else _bar(meter)
-    text = (
-        f'<td style="{_CELL};white-space:nowrap;font-variant-numeric:tabular-nums">{escape(meter.text)}</td>'
-    )
+    text = f'<td style="{_CELL};font-variant-numeric:tabular-nums">{escape(meter.text)}</td>'
     return (
-        f'<tr style="background:transparent">{name}<td style="{_CELL}">{bar}</td>{text}'
-        f'<td style="{_CELL}">{_drawn(meter)}</td></tr>'
+        f'<tr style="background:transparent">{name}<td style="{_CELL}">{bar}</td>'
+        f'<td style="{_CELL}">{_drawn(meter)}</td>{text}</tr>'
     )
 
 

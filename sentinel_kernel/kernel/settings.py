@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DEFAULT_PROFILE = "strict"
 DEFAULT_CEILING = "datascience"
 ASK_SECONDS = 120.0
+_CELL_SUMMARY = "--SentinelKernel.cell_summary="
 
 _WORKER_VARIABLES = frozenset(
     {
@@ -59,6 +60,9 @@ class Settings(Record):
     spare: bool
     """Whether a warm spare may be kept."""
 
+    cell_summary: bool
+    """Whether a line tells at each cell's end what it took."""
+
     parent_pid: int
     ask_seconds: float
     """How long the person may take for an answer; 0: nobody is asked."""
@@ -76,6 +80,7 @@ class Settings(Record):
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str], folder: str) -> Settings:
     """Return the settings. Raises SentinelError where there is no connection file."""
     connection_file, rest = _connection_file(arguments)
+    cell_summary, rest = _cell_summary(rest, environment)
     parent = environment.get("JPY_PARENT_PID", "")
     lab, fault = _lab()
     granted = Granted(
@@ -99,6 +104,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
         environment=worker_environment(environment),
         python=granted.python or sys.executable,
         spare=wants_spare(environment),
+        cell_summary=cell_summary,
         parent_pid=int(parent) if parent.isdecimal() else 0,
         ask_seconds=granted.ask_seconds,
         lab=lab,
@@ -141,6 +147,20 @@ def _connection_file(arguments: Sequence[str]) -> tuple[str, list[str]]:
             "Start it from JupyterLab, or with: jupyter console --kernel sentinel.",
         )
     return found, rest
+
+
+def _cell_summary(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[bool, list[str]]:
+    """Return whether cells end with a line of what they took, and the arguments that do not say so.
+
+    The argument ``--SentinelKernel.cell_summary=True`` goes before SENTINEL_CELL_SUMMARY (on, off).
+    """
+    chosen, rest = environment.get("SENTINEL_CELL_SUMMARY", ""), []
+    for argument in arguments:
+        if argument.startswith(_CELL_SUMMARY):
+            chosen = argument.removeprefix(_CELL_SUMMARY)
+        else:
+            rest.append(argument)
+    return chosen.lower() in ("on", "true", "1"), rest
 
 
 def wants_spare(environment: Mapping[str, str]) -> bool:

@@ -28,6 +28,24 @@ def test_arguments_behind_the_connection_file_are_the_workers() -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "environment", "expected"),
+    [
+        ([], {}, False),
+        ([], {"SENTINEL_CELL_SUMMARY": "on"}, True),
+        ([], {"SENTINEL_CELL_SUMMARY": "off"}, False),
+        (["--SentinelKernel.cell_summary=True"], {}, True),
+        (["--SentinelKernel.cell_summary=False"], {"SENTINEL_CELL_SUMMARY": "on"}, False),
+    ],
+)
+def test_the_line_at_each_cells_end_can_be_turned_on_from_outside(
+    arguments: list[str], environment: dict[str, str], expected: bool
+) -> None:
+    settings = read_settings(["-f", "/k.json", *arguments], environment, "/")
+    assert settings.cell_summary is expected
+    assert settings.worker_arguments == ()
+
+
+@pytest.mark.parametrize(
     ("environment", "expected"),
     [
         ({}, "en"),
