@@ -61,6 +61,8 @@ class Cell(MutableRecord):
     """What the cell was told of already: each notice is shown once."""
     show_again: bool = False
     """A clear_output(wait=True) takes the host's displays away with the cell's next output."""
+    failed: bool = False
+    """The worker has told of an error in it."""
     suspects: dict[str, Json] = fresh(default_factory=dict)
     """Limits that its errors and outputs speak of (limit_signs.py), by name."""
     ename: str = ""

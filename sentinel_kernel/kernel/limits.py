@@ -32,6 +32,7 @@ class Limits:
         self._host = host
         self._output_bytes: dict[str, int] = {}
         """msg_id of a cell -> the bytes that were put out in its name."""
+        self._late: list[Json] = []
         host.lifecycle.told[protocol.EVENT_LIMIT] = self._reached
 
     # --- limits that are reached
@@ -50,7 +51,7 @@ class Limits:
         told = limit_reached(limit)
         host = self._host
         if cell is None or cell.idle:
-            host.displays.waiting.append(told)  # the next cell shows it
+            self._late.append(limit)  # the next cell shows it
             return
         about = f"limit:{limit.get('name')}:{limit.get('stage')}:{limit.get('place')}"
         if cell.silent or about in cell.notices:
@@ -61,6 +62,12 @@ class Limits:
             host.outbox.display(bundle, cell.request.header, host.displays.new_id())
         else:
             cell.displays.append(bundle)
+
+    def show_late(self, cell: Cell) -> None:
+        """Show in ``cell``, which has just begun, what was told behind the end of the last one."""
+        if not cell.silent:
+            while self._late:
+                self.show(self._late.pop(0), cell)
 
     # --- output
 

@@ -159,6 +159,8 @@ class WorkerSide:
         """Keep in mind what limits a cell's errors speak of; they are looked at when it ends."""
         if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
             failed.failed = True
+        if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
+            failed.failed = True
         for sign in signs(msg_type, parts[CONTENT]):
             cell = self._cell_of(parts)
             if cell is not None and (sign["certain"] or sign["name"] not in cell.suspects):
@@ -182,6 +184,7 @@ class WorkerSide:
             cell.began = True
             host.gauge.cell_begins(cell)
             self._show_pages(cell)
+            host.limits.show_late(cell)
             host.limits.show_late(cell)
             host.displays.bring_up_to_date(cell)
         elif msg_type == "clear_output":
@@ -217,7 +220,7 @@ class WorkerSide:
         self._show_pages(cell)
         self._held_idle = (cell, topic, parts)
         fields: Json = {**end_fields(cell), "suspects": list(cell.suspects.values())}
-        if cell.violations or cell.suspects or cell.failed or host.usage.watched:
+        if cell.violations or cell.suspects or cell.failed or cell.failed or host.usage.watched:
             host.cell_calls.end_cell(fields, self._release_idle)
         else:
             # Nothing to wait for; who watches the sandbox still wants to know.

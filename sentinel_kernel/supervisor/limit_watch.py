@@ -36,6 +36,7 @@ _FULL = 0.97
 
 _NAMED_CHARACTERS = 60
 _CLEARING_SECONDS = 3.0
+_DYING_SECONDS = 0.005
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -166,7 +167,10 @@ class LimitWatch(Keeper):
                 break
             # Stopped first: what is killed one by one is replaced by what the others fork meanwhile.
             stopped |= {pid for pid in new if self._signal(pid, signal.SIGSTOP)} | set(new)
-        return sum(self._signal(pid, signal.SIGKILL) for pid in stopped)
+        ended = sum(self._signal(pid, signal.SIGKILL) for pid in stopped)
+        while time.monotonic() < deadline and any(map(is_running, self._started_by_cell(current))):
+            time.sleep(_DYING_SECONDS)  # the next cell must find them gone, and nothing else is left to serve
+        return ended
 
     def _started_by_cell(self, current: Current) -> list[int]:
         return [
