@@ -23,6 +23,7 @@ from latency import bench_interrupt, bench_memory, bench_recovery, bench_round_t
 from loss import bench_loss
 from many import bench_many
 from output import bench_buffers, bench_control, bench_output
+from switching import bench_gauge, bench_switch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +56,8 @@ GROUPS: dict[str, Callable[[Path], list[Result]]] = {
     "control": bench_control,
     "interrupt": bench_interrupt,
     "recovery": bench_recovery,
+    "switch": bench_switch,
+    "gauge": bench_gauge,
     "memory": bench_memory,
     "many": bench_many,
     "loss": bench_loss,
