@@ -41,7 +41,9 @@ class CellStart:
             self._refuse_usage(cell, str(error))
             return
         changes = [action for action in actions if isinstance(action, LimitChange)]
-        if why := next(filter(None, map(self._host.limits.beyond, changes)), ""):
+        switches = [action for action in actions if isinstance(action, Switch) and action.beyond]
+        beyond = [self._host.profile_switch.unreachable(cell, switch) for switch in switches]
+        if why := next(filter(None, [*map(self._host.limits.beyond, changes), *beyond]), ""):
             self._refuse_usage(cell, why)
             return
         self._act(cell, actions)

@@ -53,14 +53,20 @@ class ProfileSwitch:
         self._host = host
         self._words = SwitchWords(host.settings.language)
 
+    def unreachable(self, cell: Cell, switch: Switch) -> str:
+        """Return why a profile beyond the ceiling can't be had in ``cell``: nobody is asked there ("": one can)."""
+        if self._host.questions.reaches(cell):
+            return ""
+        return self._words.nobody(switch.profile, self._host.magics.ceiling_name)
+
     def begin(self, turn: Turn) -> None:
         """Ask the person, where the profile is beyond the ceiling; then change over."""
         if not turn.switch.beyond:
             self._change(turn)
             return
         profile = turn.switch.profile
-        if not self._host.questions.reaches(turn.cell):
-            turn.refuse(self._words.nobody(profile, self._host.magics.ceiling_name))
+        if why := self.unreachable(turn.cell, turn.switch):
+            turn.refuse(why)
             return
 
         def answered(answer: str) -> None:

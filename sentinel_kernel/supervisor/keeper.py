@@ -26,6 +26,9 @@ class Keeper:
     def end_cell(self, message: dict[str, Any]) -> None:
         """Take note that a cell has ended; ``message`` is the host's."""
 
+    def asking(self, violation: Violation) -> None:
+        """Take note that a person is asked about a held call: a note of the answer will be wanted soon."""
+
     def answering(self, violation: Violation, answer: str) -> bool:  # noqa: ARG002 - for those who keep notes
         """Make a lasting note of a held call that a person was asked about, before it is answered; False: it failed.
 

@@ -43,6 +43,9 @@ MOST_HELD = 256
 _LINE_SECONDS = 1.0
 """How long a question waits for the line that it is about, which the worker's other threads can tell."""
 
+_NOTE_SECONDS, _RETRY_SECONDS = 3.0, 0.1
+"""How long a yes waits until it is noted, and how often that is tried: who keeps notes may have to start first."""
+
 _ALIVE_SECONDS = 0.5
 """How often to look whether those who ask still live: the Linux kernel does not tell."""
 
@@ -63,6 +66,9 @@ class _Question(MutableRecord):
     tell_at: float
     deadline: float
     told: bool = False
+    answer: str = ""
+    """A yes that could not be noted yet."""
+    retry_at: float = 0.0
     held: list[_Held] = fresh(default_factory=list)
 
 
@@ -117,7 +123,10 @@ class Questions(Keeper):
         """Return in how many seconds a question is to be told, looked after, or given up."""
         if not self._open:
             return None
-        dues = [question.deadline if question.told else question.tell_at for question in self._open.values()]
+        dues = [
+            question.retry_at or (question.deadline if question.told else question.tell_at)
+            for question in self._open.values()
+        ]
         return max(0.0, min(self._look_at, *dues) - time.monotonic())
 
     def catch_up(self) -> dict[str, Any] | None:
@@ -126,7 +135,9 @@ class Questions(Keeper):
         for identifier, question in list(self._open.items()):
             if not question.told and now >= question.tell_at:
                 self._ask(question)
-            if now >= question.deadline:
+            if question.answer and now >= question.retry_at:
+                self.answer(identifier, question.answer)
+            elif now >= question.deadline:
                 self.answer(identifier, TIMEOUT)
         if self._open and now >= self._look_at:
             self._look_at = now + _ALIVE_SECONDS
@@ -145,7 +156,10 @@ class Questions(Keeper):
         held = _Held(notification, request)
         known = next((question for question in self._open.values() if question.key == key), None)
         if key in self._allowed:
-            self._allow(current, held, self._described(current, request, verdict), SESSION)
+            if self._note(self._described(current, request, verdict), SESSION):
+                self._allow(current, held)
+            else:
+                self._refuse(current, held, verdict, UNRECORDED)
         elif known is not None and self.waiting < MOST_HELD:
             known.held.append(held)
         elif self._seconds <= 0 or len(self._open) >= MOST_QUESTIONS or self.waiting >= MOST_HELD:
@@ -161,6 +175,8 @@ class Questions(Keeper):
         if not self._open:
             self._look_at = now + _ALIVE_SECONDS
         self._open[violation.id] = question
+        for keeper in self._keepers:
+            keeper.asking(violation)
         line = current.held_line
         # Only the worker's first thread runs cells; of others the line can't be told from that of another cell.
         is_main = held.request.is_worker and held.request.tid == held.request.pid
@@ -197,17 +213,26 @@ class Questions(Keeper):
     # --- answers
 
     def answer(self, identifier: str, answer: str) -> bool:
-        """Answer every call that waits for this question; False where there is no such question any more."""
-        question = self._open.pop(identifier, None)
+        """Answer every call that waits for this question; False where there is no such question any more.
+
+        A yes counts once it is noted; until then the calls wait on.
+        """
+        question = self._open.get(identifier)
         current = self._current
         if question is None or current is None:
             return False
+        yes = answer in (ONCE, SESSION)
+        if yes and not self._note(question.violation, answer):
+            if self._wait_for_note(question, answer):
+                return True
+            answer, yes = UNRECORDED, False
+        del self._open[identifier]
         if answer == SESSION:
             self._allowed.add(question.key)
         for held in question.held:
             try:
-                if answer in (ONCE, SESSION):
-                    self._allow(current, held, question.violation, answer)
+                if yes:
+                    self._allow(current, held)
                 elif answer == INTERRUPTED:
                     current.sandbox.listener.refuse(held.notification.id, errno.EINTR)
                 else:
@@ -218,6 +243,14 @@ class Questions(Keeper):
             self._told_closed(identifier, answer)
         return True
 
+    def _wait_for_note(self, question: _Question, answer: str) -> bool:
+        """Let a yes wait; False where it has waited long enough."""
+        now = time.monotonic()
+        if not question.answer:
+            question.answer, question.deadline = answer, now + _NOTE_SECONDS
+        question.retry_at = now + _RETRY_SECONDS
+        return now < question.deadline
+
     def interrupt(self) -> None:
         """Let every held call fail with EINTR: no signal breaks it while it is held (WAIT_KILLABLE_RECV).
 
@@ -227,17 +260,15 @@ class Questions(Keeper):
         for identifier in list(self._open):
             self.answer(identifier, INTERRUPTED)
 
-    def _allow(self, current: Current, held: _Held, violation: Violation, answer: str) -> None:
+    def _allow(self, current: Current, held: _Held) -> None:
         from sentinel_kernel.policy.verdict import ASK, CONTINUE, judge  # noqa: PLC0415 - as above
 
         # The profile may have changed since it was asked.
         now = judge(held.request, current.handler.policy)
-        if now.kind not in (ASK, CONTINUE):
-            self._refuse(current, held, now, "")
-        elif not self._note(violation, answer):
-            self._refuse(current, held, now, UNRECORDED)
-        else:
+        if now.kind in (ASK, CONTINUE):
             current.sandbox.listener.proceed(held.notification.id)
+        else:
+            self._refuse(current, held, now, "")
 
     def _refuse(
         self, current: Current, held: _Held, verdict: Verdict, answer: str, line: int | None = None

@@ -123,6 +123,10 @@ class Recorder(Keeper):
             self._delivery.late += 1
             self._note("late", "KILL", {"violation": violation.id, "late": self._delivery.late})
 
+    def asking(self, violation: Violation) -> None:  # noqa: ARG002 - whatever it is about
+        """Have a writer at hand when the answer comes."""
+        self._delivery.soon()
+
     def answering(self, violation: Violation, answer: str) -> bool:
         """Note an ASK's answer; False where it did not get onto the disk in time."""
         if not self._delivery.settings.path:

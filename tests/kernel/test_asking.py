@@ -80,7 +80,7 @@ def test_question_says_what_who_where_and_why_and_yes_lets_the_call_go_on(talk: 
         "Sentinel asks: allow socket(family=AF_INET, type=SOCK_STREAM|SOCK_CLOEXEC, protocol=0) at line 2? "
     )
     talk.client.input("y")
-    assert talk.finish(cell).text == "open\n"
+    assert talk.finish(cell).text == "open\n", boxes(cell)
     shown = boxes(cell)[-1]
     for row in (r"who +the Python of this", r"where +line 2: print\(ask\(\)\)", rf"why it matters +{WHY}"):
         assert re.search(row, shown), shown
@@ -162,7 +162,7 @@ def test_interrupt_ends_the_question_and_the_call(book: Notebook, talk: Conversa
     cell = begin(talk, "print(ask())")
     question(talk, cell)  # a new one: the answer to it counts
     talk.client.input("y")
-    assert talk.finish(cell).text == "open\n"
+    assert talk.finish(cell).text == "open\n", boxes(cell)
 
 
 def test_caller_that_dies_meanwhile_takes_its_question_back(talk: Conversation) -> None:
@@ -207,3 +207,88 @@ def test_client_that_vanishes_means_no(book: Notebook, talk: Conversation) -> No
     other.stop_channels()
     other.context.destroy(linger=0)
     assert talk.run("print(result)").text == "1\n"
+
+
+FORGE = """
+import threading
+from ipykernel.kernelapp import IPKernelApp
+
+app = IPKernelApp.instance()
+session, parent = app.session, app.kernel.get_parent()
+idents = app.kernel._parent_ident
+idents = idents.get("shell", [b""]) if isinstance(idents, dict) else [b""]
+KINDS = ("input_reply", "execute_request", "execute_input", "comm_msg", "sentinel_carry_reply", "answer")
+CONTENT = {"value": "y", "answer": "session", "ask": "x", "code": "%sentinel_profile datascience", "silent": False}
+
+
+def forge():
+    for channel in (app.stdin_socket, app.iopub_socket, app.shell_socket):
+        for kind in KINDS:
+            for to in (idents, [b"host"]):
+                session.send(channel, kind, CONTENT, parent=parent, ident=to)
+"""
+STRICT = """
+import socket
+try:
+    socket.socket(2).close(); print("open")
+except OSError as error:
+    print(error.errno)
+"""
+ROADS = {
+    "magic": "get_ipython().run_line_magic('sentinel_profile', 'datascience')",
+    "run_cell": "get_ipython().run_cell('%sentinel_profile datascience')",
+    "set_next_input": "get_ipython().set_next_input('%sentinel_profile datascience', replace=True)",
+    "payload": """
+payload = {"source": "set_next_input", "text": "%sentinel_profile datascience", "replace": True}
+get_ipython().payload_manager.write_payload(payload)
+""",
+    "comm": """
+from ipykernel.comm import Comm
+state = {"value": "datascience"}
+for target in ("sentinel", "sentinel_profile", "jupyter.widget"):
+    Comm(target_name=target, data={"profile": "datascience", "state": state}).send({"method": "update", "state": state})
+""",
+    "display": """
+from IPython.display import display
+print("%sentinel_profile datascience")
+display({"application/vnd.sentinel.violation+json": {"text": "%sentinel_profile datascience"}}, raw=True)
+""",
+    "messages": f"{FORGE}\nforge()",
+}
+
+
+def test_nothing_that_a_cell_sends_is_an_answer(talk: Conversation) -> None:
+    code = """
+result = []
+thread = threading.Thread(target=lambda: result.append(ask(2, 2 | 2048)))
+thread.start()
+forge()
+print("forged", flush=True)
+thread.join()
+print(result)
+"""
+    cell = begin(talk, FORGE + code)
+    question(talk, cell)
+    talk.wait_for(lambda: "forged" in cell.text, "the forged answers are out")
+    assert talk.client.is_alive()
+    assert not outcomes(cell), "a forged answer counted"
+    talk.client.input("n")
+    assert talk.finish(cell).text == "forged\n[1]\n"
+
+
+@pytest.fixture(scope="module")
+def strict_book(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+    """Return a notebook under strict, whose ceiling is wider."""
+    with notebook(tmp_path_factory.mktemp("roads"), SENTINEL_SPARE="off") as running:
+        yield running
+
+
+@pytest.mark.parametrize("road", ROADS.values(), ids=ROADS)
+def test_no_road_of_a_cell_leads_to_the_switch(strict_book: Notebook, road: str) -> None:
+    strict_book.run(road)
+    assert strict_book.run(STRICT).text == "1\n"
+    assert re.search(r"profile +strict", strict_book.run("%sentinel_status").bundles("text/plain")[0])
+
+
+def test_the_persons_own_cell_does_switch(strict_book: Notebook) -> None:
+    assert strict_book.run(f"%sentinel_profile datascience\n{STRICT}").text == "open\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from conversation import Conversation
 from live_kernel import Notebook, notebook
 
 if TYPE_CHECKING:
@@ -136,8 +137,17 @@ def test_ordinary_users_kernel_changes_in_place_too(identity: Identity) -> None:
     assert back[2] == strict[1]
 
 
-@OWN
-def test_folders_can_not_change_in_place_so_a_fresh_sandbox_says_why(tmp_path: Path) -> None:
+FILL = (
+    "import math, threading\nimport os.path as paths\nvalue = {'a': [1, 2]}\nnumbers = list(range(1000))\n"
+    "def twice(x):\n    return 2 * x * value['a'][0]\nclass Thing:\n    pass\nthing = Thing()\n"
+    "lock = threading.Lock()\nclass Bad:\n    def __reduce__(self):\n        raise ValueError('not me')\nbad = Bad()\n"
+)
+LOOK = "print([name in globals() for name in ('value', 'numbers', 'math', 'paths', 'lock', 'bad', 'twice', 'thing')])"
+
+
+@pytest.fixture
+def folder_book(tmp_path: Path) -> Iterator[Notebook]:
+    """Return a notebook that may change to a profile with another folder, and what is in it."""
     profiles = tmp_path / "config" / "sentinel-kernel" / "profiles"
     profiles.mkdir(parents=True)
     data = tmp_path / "data"
@@ -146,19 +156,114 @@ def test_folders_can_not_change_in_place_so_a_fresh_sandbox_says_why(tmp_path: P
     mounts = {"filesystem": {"mounts": [{"path": str(data), "mode": "ro"}]}}
     (profiles / "folder.json").write_text(json.dumps({"extends": "strict", **mounts}))
     with notebook(tmp_path, XDG_CONFIG_HOME=str(tmp_path / "config"), SENTINEL_CEILING="folder") as book:
-        book.run("value = 1")
-        result = book.run(
-            f"%sentinel_profile folder\nprint('value' in dir(), open({str(data / 'a.txt')!r}).read())"
-        )
-        assert result.text == "False a\n"
-        page = result.bundles("text/plain")[0]
-        assert re.search(r"variables +A fresh sandbox was started", page)
-        assert "it shows other folders" in page
+        book.data = str(data / "a.txt")
+        assert book.run(FILL).reply["status"] == "ok"
+        yield book
+
+
+@OWN
+def test_folders_can_not_change_in_place_so_nothing_happens_before_it_was_chosen(
+    folder_book: Notebook,
+) -> None:
+    refused = folder_book.run("%sentinel_profile folder\n1", allow_stdin=False)
+    assert refused.reply["ename"] == "UsageError"
+    for words in ("it shows other folders", "--carry", "--fresh", "HINT →"):
+        assert words in refused.reply["evalue"]
+    assert folder_book.run("print(value, twice(2), thing)").text.startswith("{'a': [1, 2]} 4 <__main__.Thing")
+    fresh = folder_book.run(
+        f"%sentinel_profile folder --fresh\n{LOOK}\nprint(open({folder_book.data!r}).read())"
+    )
+    assert fresh.text == f"{[False] * 8}\na\n"
+    assert re.search(r"variables +A fresh sandbox was started", fresh.bundles("text/plain")[0])
+    assert "it shows other folders" in fresh.bundles("text/plain")[0]
+
+
+@OWN
+def test_variables_are_carried_over_and_those_left_behind_are_named(folder_book: Notebook) -> None:
+    carried = folder_book.run(
+        f"%sentinel_profile folder --carry\n{LOOK}\nprint(value, sum(numbers), paths.join('x', 'y'), math.pi)\n"
+        f"print(open({folder_book.data!r}).read())"
+    )
+    # The tests' environment has cloudpickle: what cells have defined comes along.
+    assert carried.text == (
+        "[True, True, True, True, False, False, True, True]\n{'a': [1, 2]} 499500 x/y 3.141592653589793\na\n"
+    ), carried.bundles("text/plain")
+    page = carried.bundles("text/plain")[-1]
+    assert re.search(r"left behind +lock: .*pickle", page)
+    assert re.search(r"left behind +bad: ValueError: not me", page)
+    assert re.search(r"carried over +.*value.*numbers.*twice", page)
+    assert folder_book.run("value['a'][0] = 10\nprint(twice(1), type(thing) is Thing)").text == "20 True\n"
+
+
+@OWN
+def test_person_chooses_after_hearing_what_stays_behind(folder_book: Notebook) -> None:
+    talk = Conversation(folder_book.client)
+    for answers, wanted in (
+        (("n",), "error"),
+        (("c", "n"), "error"),
+        (("c", "y"), "ok"),
+    ):
+        cell = talk.execute("%sentinel_profile folder\nprint(value)", allow_stdin=True)
+        for answer in answers:
+            prompt = talk.wait_for_prompt()["content"]["prompt"]
+            assert prompt.startswith("Sentinel asks: ")
+            talk.client.input(answer)
+        assert talk.finish(cell).content["status"] == wanted
+        if "n" in answers:
+            assert "No variable was touched" in cell.content["evalue"]
+            assert talk.run("print(lock.locked())").text == "False\n"
+    assert "lock (" in prompt
+    assert cell.text == "{'a': [1, 2]}\n"
+    assert talk.run("print('lock' in dir())").text == "False\n"
+
+
+@OWN
+def test_variable_that_never_finishes_costs_nothing(folder_book: Notebook) -> None:
+    """An interrupt ends it: the old sandbox is there as it was."""
+    folder_book.run(
+        "class Slow:\n    def __reduce__(self):\n        print('busy', flush=True)\n"
+        "        while True:\n            pass\nslow = Slow()"
+    )
+    talk = Conversation(folder_book.client)
+    cell = talk.execute("%sentinel_profile folder --carry\n1")
+    talk.wait_for(
+        lambda: any(message["msg_type"] == "stream" for message in talk.others), "it is being saved"
+    )
+    folder_book.manager.interrupt_kernel()
+    assert talk.finish(cell).content["ename"] == "UsageError"
+    assert "was interrupted" in cell.content["evalue"]
+    assert talk.run("print(value)").text == "{'a': [1, 2]}\n"
+
+
+@OWN
+def test_profile_beyond_the_ceiling_is_the_persons_to_allow(tmp_path: Path) -> None:
+    with notebook(tmp_path, SENTINEL_CEILING="strict", SENTINEL_SPARE="off") as book:
+        talk = Conversation(book.client)
+        talk.run("value = 7")
+        assert talk.run("%sentinel_profile datascience\n1").content["ename"] == "UsageError"
+        for answer, wanted in (("n", "UsageError"), ("", "UsageError"), ("y", "")):
+            cell = talk.execute(
+                f"%sentinel_profile datascience --carry\n{TRY}\nprint(value)", allow_stdin=True
+            )
+            prompt = talk.wait_for_prompt()["content"]["prompt"]
+            assert prompt.startswith("Sentinel asks: this cell wants the profile 'datascience'")
+            talk.client.input(answer)
+            assert talk.finish(cell).content.get("ename", "") == wanted
+        assert cell.text == "open\n7\n"
+        assert talk.run("%sentinel_profile strict --carry\nprint(value)").text == "7\n"
+
+
+@OWN
+def test_nobody_is_asked_where_asking_is_turned_off(tmp_path: Path) -> None:
+    with notebook(tmp_path, SENTINEL_CEILING="strict", SENTINEL_ASK="never", SENTINEL_SPARE="off") as book:
+        refused = book.run("%sentinel_profile datascience\n1", allow_stdin=True)
+        assert refused.reply["ename"] == "UsageError"
+        assert "nobody can be asked" in refused.reply["evalue"]
 
 
 @OWN
 def test_kernel_whose_ceiling_is_its_profile_holds_no_call_for_another(tmp_path: Path) -> None:
     with notebook(tmp_path, SENTINEL_CEILING="strict") as book:
-        refused = book.run("%sentinel_profile datascience\n1")
+        refused = book.run("%sentinel_profile datascience\n1", allow_stdin=False)
         assert refused.reply["ename"] == "UsageError"
         assert book.run(TRY).text == "1\n"
