@@ -225,9 +225,7 @@ class Gauge:
     def _view(self, note: str = "") -> gauge_page.View:
         host = self._host
         chinese = host.settings.language == "zh"
-        meters = gauge_page.meters(
-            host.usage.samples, self._limit, host.summary.output_bytes(), chinese=chinese
-        )
+        meters = gauge_page.meters(host.usage, self._limit, host.summary.output_bytes(), chinese=chinese)
         facts = self._shown_facts()
         cell = self._controls.running
         seconds = None if cell is None else host.summary.seconds(cell)

@@ -98,6 +98,9 @@ class GaugeControls:
                 f"自 {at} 起使用配置 {name}；所有变量均已保留。",
             )
             return
+        if told.get("message"):
+            self._tell(str(told["message"])[:500], str(told["message"])[:500])
+            return
         reason_en, reason_zh = why_fresh(told, chinese=False), why_fresh(told, chinese=True)
         self._tell(
             f"{name} takes a fresh sandbox{f' ({reason_en})' if reason_en else ''}, so nothing was changed. "

@@ -6,22 +6,20 @@ the words for it beside its number, and a line its number.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.rendering import escape, printable
+from sentinel_kernel.kernel.usage import SECONDS
 from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
-    from sentinel_kernel.kernel.usage import Sample
+    from sentinel_kernel.kernel.usage import Sample, Usage
 
 HIGH, FULL = 0.80, 0.95
 """From which share of its limit on a meter is called high, and nearly full."""
 
-_SECONDS = 60
-_WINDOW_SECONDS = 1.0
 _BARS = "▁▂▃▄▅▆▇█"
 _TEXT_BAR = 20
 _PLACES = {
@@ -58,17 +56,15 @@ class View(Record):
 
 
 def meters(
-    samples: Iterable[Sample],
+    usage: Usage,
     limit: Callable[[str], float | None],
     output_bytes: int,
     *,
     chinese: bool,
 ) -> tuple[Meter, ...]:
-    """Return the rows for the samples of the last minute, the newest last, and the output of the newest cell."""
-    kept = list(samples)
-    newest = kept[-1] if kept else None
+    """Return the rows for what is used, and the output of the newest cell."""
+    newest = usage.newest
     memory, most = limit("memory_bytes"), limit("cpu_percent")
-    percents = _smooth(kept)
     return (
         _meter(
             ("memory", "内存"),
@@ -76,16 +72,16 @@ def meters(
             memory,
             bytes_text,
             chinese=chinese,
-            line=_line([(sample.ms, sample.memory_bytes) for sample in kept], memory),
+            line=_line([(second.number, second.memory_bytes) for second in usage.minute], memory),
         ),
         _meter(
             ("CPU", "处理器"),
-            percents[-1][1] if percents else None,
+            usage.cpu_percent,
             most,
             _percent_text,
             chinese=chinese,
             alarming=False,
-            line=_line(percents, most),
+            line=_line([(second.number, second.cpu_percent) for second in usage.minute], most),
         ),
         _meter(
             ("processes, threads", "进程与线程"),
@@ -160,29 +156,6 @@ _TRACK = (
 )
 
 
-def _smooth(samples: Sequence[Sample]) -> list[tuple[int, float | None]]:
-    """Return the processor use as its mean over the second before each sample.
-
-    The Linux kernel counts in ticks of 10 ms: a short sample alone may be wrong by a tick, and tell of 300 %.
-    """
-    smooth: list[tuple[int, float | None]] = []
-    window: deque[tuple[float, float]] = deque()
-    seconds = used = 0.0
-    for before, sample in zip([None, *samples], samples, strict=False):
-        percent = sample.cpu_percent
-        if percent is None:
-            smooth.append((sample.ms, None))
-            continue
-        lasted = _WINDOW_SECONDS if before is None else max(0.001, (sample.ms - before.ms) / 1000)
-        window.append((lasted, percent))
-        seconds, used = seconds + lasted, used + lasted * percent
-        while len(window) > 1 and seconds - window[0][0] >= _WINDOW_SECONDS:
-            oldest, its = window.popleft()
-            seconds, used = seconds - oldest, used - oldest * its
-        smooth.append((sample.ms, max(0.0, used / seconds)))
-    return smooth
-
-
 def _percent_text(percent: float) -> str:
     return f"{percent:.0f} %"
 
@@ -244,17 +217,13 @@ def _level(share: float, *, chinese: bool) -> str:
 
 
 def _line(points: Sequence[tuple[int, float | None]], limit: float | None) -> Line:
-    """Return the highest value of each second as a share of the limit; where there is none, of the highest of all."""
+    """Return each second's value as a share of the limit; where there is none, of the highest of all."""
     most = limit or max((value or 0 for _, value in points), default=0)
     if not points or most <= 0:
         return ()
-    newest = points[-1][0] // 1000
-    highest: dict[int, float] = {}
-    for ms, value in points:
-        second = ms // 1000 - newest + _SECONDS - 1
-        if value is not None and 0 <= second < _SECONDS:
-            highest[second] = max(highest.get(second, 0.0), min(1.0, value / most))
-    return tuple(highest.get(second) for second in range(_SECONDS))
+    shares = {number: None if value is None else min(1.0, value / most) for number, value in points}
+    newest = points[-1][0]
+    return tuple(shares.get(number) for number in range(newest - SECONDS + 1, newest + 1))
 
 
 def _row(meter: Meter) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.record import Record
+from sentinel_kernel.record import MutableRecord, Record
 from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.lifecycle import Lifecycle
     from sentinel_kernel.kernel.wire import Json
 
-KEPT_MS = 60_000
-_MOST_SAMPLES = 2000
-"""More than a minute ever has: a clock that is set back leaves samples that are not older than the newest."""
+SECONDS = 60
+"""How long the last minute is."""
+
+_WINDOW_SECONDS = 1.0
+_FIRST_SECONDS, _LONGEST_SECONDS = 0.1, 2.5
+"""What the first sample is taken to tell of; each other one tells of the time since the one before, within reason."""
 
 _WATCH_SECONDS = 30.0
 
@@ -41,6 +44,23 @@ class Sample(Record):
     """Whether a cell runs."""
 
 
+class Second(MutableRecord):
+    """One second of the last minute that something is known of."""
+
+    number: int
+    """Seconds since 1970."""
+    memory_bytes: int | None = None
+    """The most in it."""
+    cpu_seconds: float = 0.0
+    measured_seconds: float = 0.0
+    """Of how long ``cpu_seconds`` tells."""
+
+    @property
+    def cpu_percent(self) -> float | None:
+        """The mean in it; 100 is one processor."""
+        return 100 * self.cpu_seconds / self.measured_seconds if self.measured_seconds else None
+
+
 class Usage:
     """Keeps the last minute of what the supervisor tells the ``lifecycle``; ``seen`` is called after each sample."""
 
@@ -50,12 +70,17 @@ class Usage:
         self._seen = seen
         self._watchers: set[str] = set()
         self._limits: Json = {}
-        self.samples: deque[Sample] = deque(maxlen=_MOST_SAMPLES)
+        self._window: deque[tuple[float, float]] = deque()
+        """How long each of the newest samples tells of, and the processor time in it."""
+        self.newest: Sample | None = None
+        self.minute: deque[Second] = deque(maxlen=SECONDS)
+        """The last minute, the newest second last; seconds that nothing is known of are left out."""
 
     @property
-    def newest(self) -> Sample | None:
-        """The newest sample, if there is one."""
-        return self.samples[-1] if self.samples else None
+    def cpu_percent(self) -> float | None:
+        """The processor use of the last second. The Linux kernel counts in ticks: a short sample is wrong by one."""
+        lasted = sum(seconds for seconds, _ in self._window)
+        return 100 * sum(used for _, used in self._window) / lasted if lasted else None
 
     def limit(self, name: str) -> int | None:
         """Return a limit that is in force (``memory_bytes``, ``pids``, ...), None where there is none."""
@@ -101,10 +126,31 @@ class Usage:
             {str(name): size for name, held in files.items() if (size := _integer(held)) is not None},
             told.get("running") is True,
         )
-        self.samples.append(sample)
-        while self.samples[0].ms < sample.ms - KEPT_MS:
-            self.samples.popleft()
+        self._count(sample)
+        self.newest = sample
         self._seen()
+
+    def _count(self, sample: Sample) -> None:
+        before, number = self.newest, sample.ms // 1000
+        lasted = _FIRST_SECONDS
+        if before is not None:
+            lasted = min(_LONGEST_SECONDS, max(0.001, (sample.ms - before.ms) / 1000))
+        if not self.minute or self.minute[-1].number != number:
+            self.minute.append(Second(number))
+        second = self.minute[-1]
+        if sample.memory_bytes is not None:
+            second.memory_bytes = max(second.memory_bytes or 0, sample.memory_bytes)
+        if sample.cpu_percent is None:
+            return
+        used = sample.cpu_percent / 100 * lasted
+        second.cpu_seconds += used
+        second.measured_seconds += lasted
+        self._window.append((lasted, used))
+        while (
+            len(self._window) > 1
+            and sum(seconds for seconds, _ in self._window) - self._window[0][0] >= _WINDOW_SECONDS
+        ):
+            self._window.popleft()
 
     def _ask(self) -> None:
         link = self._lifecycle.link

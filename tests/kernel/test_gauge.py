@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hosted_kernel import HostedKernel, json_parts, kinds
+from live_kernel import notebook
 
 from sentinel_kernel.kernel.output_rule import NOTICE_TYPE
 from sentinel_kernel.kernel.widgets import VIEW_TYPE
@@ -439,3 +440,26 @@ def test_what_else_is_typed_behind_it_is_a_mistake(kernel: HostedKernel, worker:
     assert worker
     kernel.client.execute("%sentinel_gauge sumary on")
     assert "%sentinel_gauge [summary on|off]" in kernel.reply()["content"]["evalue"]
+
+
+@pytest.mark.sandbox
+@pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications")
+def test_a_cell_can_not_press_its_buttons_and_sees_no_more_of_it_than_anybody(tmp_path: Path) -> None:
+    with notebook(tmp_path, "sentinel") as book:
+        opened = [content for kind, content in book.run("%sentinel_gauge").outputs if kind == "comm_open"]
+        ids = {content["data"]["state"]["_model_name"]: content["comm_id"] for content in opened}
+        result = book.run(
+            "from comm import create_comm\n"
+            f"for comm_id in {list(ids.values())}:\n"
+            "    forged = create_comm(comm_id=comm_id, target_name='jupyter.widget', data={'state': {}})\n"
+            "    forged.send({'method': 'custom', 'content': {'event': 'click'}})\n"
+            "    forged.send({'method': 'update', 'state': {'index': 0, 'value': 'forged'}})\n"
+            "    forged.close()\n"
+            "try: get_ipython().run_line_magic('sentinel_gauge', 'summary on')\n"
+            "except Exception as error: print(type(error).__name__)"
+        )
+        assert "UsageError" in result.text
+        assert result.bundles(NOTICE_TYPE)
+        assert "forged" not in str([content for kind, content in result.outputs if kind.startswith("comm_")])
+        assert "comm_close" not in result.kinds
+        assert "strict" in book.run("%sentinel_status").bundles("text/plain")[0]
