@@ -4,6 +4,8 @@
 VENV ?= .venv
 DIR ?= notebooks
 ARGS ?=
+# Tests mostly wait for kernels that start, so that two at a time are well even on few processors.
+JOBS ?= 2
 
 # The newest interpreter that can make a virtual environment.
 PYTHON ?= $(shell for name in python3.14 python3.13 python3.12 python3.11 python3 /usr/bin/python3; do \
@@ -37,8 +39,8 @@ run: $(STAMP) ## JupyterLab with "Python 3 (Sentinel)" in the launcher (DIR=fold
 demo: $(STAMP) ## execute notebooks/tour.ipynb in the terminal and show what it shows
 	$(BIN)/python notebooks/run_tour.py
 
-test: $(STAMP) ## every test (ARGS=pytest options)
-	$(BIN)/python -m pytest $(ARGS)
+test: $(STAMP) ## every test (ARGS=pytest options; JOBS=0: all in one process, for a debugger)
+	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile $(ARGS)
 
 suites: $(STAMP) ## tests of ipykernel, nbclient and papermill, on plain ipykernel and on this kernel (ARGS=names)
 	$(BIN)/python tests/suites/run.py $(ARGS)
