@@ -1,7 +1,7 @@
 """Executes the tour without a browser, prints what a person would see, and checks it.
 
 Exit status 0 only if the table and the plot showed, the socket was refused with a hint (in English, then in
-Chinese), the mount ended the worker and the next cell worked, and the profile was switched.
+Chinese), the mount ended the worker and the next cell worked, the profile was switched, and the gauge showed.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ def missing(cells: dict[str, nbformat.NotebookNode]) -> Iterator[str]:
         yield "The cell after the killed one did not run in a new worker."
     if "connected to myself" not in printed(cells["profile"]) or violations(cells["profile"]):
         yield "The profile was not switched."
+    if "text/html" not in shown_types(cells["gauge"]) or "memory" not in printed(cells["gauge"]):
+        yield "The gauge was not shown."
 
 
 def tour(language: str) -> int:

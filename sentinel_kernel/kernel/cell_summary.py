@@ -22,7 +22,6 @@ class _Began(MutableRecord):
     """How things stood when a cell began. ``at`` is monotonic."""
 
     at: float
-    output_bytes: int
     refusals: int
 
 
@@ -32,8 +31,7 @@ class CellSummary:
     def __init__(self, host: Host, *, on: bool) -> None:
         self._host = host
         self._began: dict[str, _Began] = {}
-        self._newest = ""
-        self._output_bytes = 0
+        self._output_bytes = self._output_bytes_before = 0
         self.on = on
         if on:
             host.usage.watch(_WATCHER, on=True)
@@ -45,8 +43,8 @@ class CellSummary:
 
     def begins(self, cell: Cell) -> None:
         """Take note that the worker has ``cell`` now."""
-        self._newest = cell.request.msg_id
-        self._began[self._newest] = _Began(time.monotonic(), self._output_bytes, self._host.displays.refusals)
+        self._output_bytes_before = self._output_bytes
+        self._began[cell.request.msg_id] = _Began(time.monotonic(), self._host.displays.refusals)
         while len(self._began) > _REMEMBERED:
             del self._began[next(iter(self._began))]
 
@@ -56,8 +54,7 @@ class CellSummary:
 
     def output_bytes(self) -> int:
         """Return how many bytes of output have come since the newest cell began."""
-        began = self._began.get(self._newest)
-        return self._output_bytes - (0 if began is None else began.output_bytes)
+        return self._output_bytes - self._output_bytes_before
 
     def seconds(self, cell: Cell) -> float | None:
         """Return for how long the worker has had ``cell``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -195,11 +196,18 @@ def test_a_client_that_can_not_be_asked_gets_a_picture_that_follows_the_cells(
     request, _ = worker.start_cell()
     sample(kernel, limits=LIMITS)
     kernel.operation(protocol.OP_END_CELL)
+    worker.publish("stream", {"name": "stdout", "text": "x" * 5000}, request[1])
     worker.end_cell(request)
     outputs = kernel.outputs(parent=msg_id)
     updated = dict(outputs)["update_display_data"]
     assert updated["transient"] == shown["transient"]
     assert "100 MiB of 1 GiB (10 %)" in updated["data"]["text/plain"]
+    assert re.search(r"output +\[ +\] +5\.\d+ KiB", updated["data"]["text/plain"])
+    # That was this cell's output; the next one has none yet.
+    msg_id = kernel.client.execute("pass", allow_stdin=False)
+    worker.run_cell()
+    updated = dict(kernel.outputs(parent=msg_id))["update_display_data"]
+    assert re.search(r"output +\[ +\] +0 B", updated["data"]["text/plain"])
 
 
 def test_it_moves_at_most_four_times_a_second_while_a_cell_runs(
