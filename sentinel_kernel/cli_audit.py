@@ -151,6 +151,16 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
+    try:
+        return _write_out(arguments)
+    except BrokenPipeError:
+        raise  # of the terminal's side
+    except OSError as error:
+        where = arguments.output or "The output"
+        raise SentinelError(f"{where} can't be written: {error.strerror}.") from error
+
+
+def _write_out(arguments: argparse.Namespace) -> int:
     since, until = _time(arguments.since), _time(arguments.until)
     tables = TABLES if arguments.table == "all" else (arguments.table,)
     if arguments.format != "jsonl" and len(tables) > 1:
@@ -160,11 +170,8 @@ def _export(arguments: argparse.Namespace) -> int:
     count = 0
     with _opened(arguments) as connection, contextlib.ExitStack() as opened:
         file = sys.stdout
-        if arguments.output:
-            try:
-                file = opened.enter_context(export.open_output(arguments.output))
-            except OSError as error:
-                raise SentinelError(f"{arguments.output} can't be written: {error.strerror}.") from error
+        if arguments.output and arguments.format != "parquet":
+            file = opened.enter_context(export.open_output(arguments.output))
         for table in tables:
             names, rows = export.rows(connection, table, since, until)
             if arguments.format == "csv":

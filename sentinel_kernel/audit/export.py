@@ -68,6 +68,7 @@ def write_parquet(
 
     Raises:
         SentinelError: pyarrow is not installed.
+        OSError: the file can't be made.
 
     """
     try:
@@ -83,6 +84,7 @@ def write_parquet(
         column[1]: kinds.get(column[2], pa.string())
         for column in connection.execute(f"PRAGMA table_info({name})")
     }
+    open_output(path).close()
     schema = pa.schema([(column, declared[column]) for column in names])
     count = 0
     with parquet.ParquetWriter(path, schema) as writer:

@@ -78,8 +78,11 @@ class Writer:
             if not self._waiting or self._write():
                 break
             time.sleep(0.1 * (attempt + 1))
+        if self._waiting:
+            self._lose("row", len(self._waiting))
         if self._alerts is not None:
             self._alerts.close(_ALERT_SECONDS)
+            self._tell_alerts()
         if self._connection is not None:
             self._connection.close()
 

@@ -64,7 +64,13 @@ class AuditPage:
             return label, trouble[0].message(self._host.settings.language)
         if state.get("state") == "off":
             return label, self._say("off", "已关闭")
-        return label, str(state.get("path") or self._say("on", "已开启"))
+        shown = str(state.get("path") or self._say("on", "已开启"))
+        if late := state.get("late"):
+            shown += self._say(
+                f" (rows of {late} kills got to the disk behind the kill)",
+                f"（{late} 次终止的记录在终止之后才落盘）",
+            )
+        return label, shown
 
     def page(self, state: Json) -> Json:
         """Return the page of this kernel's own rows; ``state`` is what the supervisor answered."""
@@ -191,12 +197,11 @@ def _trouble(state: Json) -> tuple[Words, str] | None:
             remedy or "Set SENTINEL_AUDIT to a file that can be written, or to off.",
             remedy or "请将 SENTINEL_AUDIT 设为可写的文件，或设为 off。",
         ), f"failing {reason}"
-    if state.get("lost") or state.get("dropped") or state.get("late"):
-        lost = int(state.get("lost") or 0) + int(state.get("dropped") or 0)
-        late = int(state.get("late") or 0)
+    lost = int(state.get("lost") or 0) + int(state.get("dropped") or 0)
+    if lost:
         return Words(
-            f"The audit trail has gaps: {lost} rows were lost, {late} kills came before their row was on disk.",
-            f"审计记录有缺失：丢失 {lost} 行，{late} 次终止在记录落盘之前已执行。",
+            f"The audit trail has a gap: {lost} rows could not be written.",
+            f"审计记录有缺失：{lost} 行未能写入。",
             "Look at the disk that holds it; sentinel-kernel audit list says which rows are there.",
             "请检查其所在磁盘；sentinel-kernel audit list 可列出现有记录。",
         ), "gaps"

@@ -18,7 +18,7 @@ DURABLE_SECONDS = 0.05
 """How long a held call may wait until its row is on the disk."""
 
 FLUSH_SECONDS = 0.25
-_START_SECONDS = 0.1
+_START_SECONDS = 0.03
 """How long after its first report a writer is made: no cell's start is slowed by it."""
 _REST_SECONDS = 1.0
 """A writer without anything to write for so long ends: an idle kernel has none. It comes back in some 30 ms."""
@@ -58,6 +58,8 @@ class AuditDelivery:
         self._syncs: list[tuple[int, float, Callable[[dict[str, Any]], None]]] = []
         self._state: dict[str, Any] = {}
         self._told: tuple[Any, ...] = ()
+        self._alerts_failed: dict[int, int] = {}
+        """By writer: each counts its own."""
 
     def configure(self, settings: AuditSettings, run: dict[str, Any]) -> None:
         """Take the settings, and the columns of the row that stands for the kernel."""
@@ -91,6 +93,7 @@ class AuditDelivery:
             "run": self._run.get("id", ""),
             "late": self.late,
             "dropped": self._dropped,
+            "alerts_failed": sum(self._alerts_failed.values()),
         }
 
     def report(self, kind: str, values: dict[str, Any]) -> None:
@@ -121,7 +124,7 @@ class AuditDelivery:
         if not self._have_writer():
             return False
         self._token += 1
-        token, failures = self._token, self._state.get("failures")
+        token, failures = self._token, self._failures()
         self._flush(token)
         while self._writer is not None and self._acknowledged < token:
             if not self._writer.push() and self._writer.gone:
@@ -129,7 +132,7 @@ class AuditDelivery:
             if not self._writer.wait(end - time.monotonic()):
                 break
             self.hear()
-            if self._state.get("failures") != failures:
+            if self._failures() > failures:
                 break
         return self._acknowledged >= token
 
@@ -167,27 +170,34 @@ class AuditDelivery:
         self._ended = [writer for writer in self._ended if not writer.reap()]
 
     def descriptors(self) -> Iterable[int]:
-        """Return the writer's socket."""
-        return () if self._writer is None else (self._writer.sock.fileno(),)
+        """Return the writer's socket, and those of writers that have still to say how it ended."""
+        writers = [*self._ended, *([self._writer] if self._writer is not None else [])]
+        return [writer.sock.fileno() for writer in writers if not writer.gone]
 
     def serve(self, ready: dict[int, int]) -> None:
-        """Take what the writer says."""
+        """Take what writers say."""
+        for writer in self._ended:
+            if not writer.gone and writer.sock.fileno() in ready:
+                self._listen(writer)
         if self._writer is not None and self._writer.sock.fileno() in ready:
             self.hear()
+
+    def _listen(self, writer: AuditProcess) -> None:
+        for said in writer.receive():
+            if "ack" in said:
+                self._acknowledged = max(self._acknowledged, int(said["ack"]))
+            else:
+                self._alerts_failed[writer.pid] = int(said.get("alerts_failed") or 0)
+                self._take(said)
 
     def hear(self) -> None:
         """Take what the writer has said; one that has ended is replaced at the next report."""
         writer = self._writer
         if writer is None:
             return
-        for said in writer.receive():
-            if "ack" in said:
-                self._acknowledged = max(self._acknowledged, int(said["ack"]))
-            else:
-                self._take(said)
+        self._listen(writer)
         if writer.gone:
             self._writer = None
-            writer.sock.close()
             self._ended.append(writer)
             self._unasked_ends += 1
             self.failing("The audit's writer process ended.", "Restart the kernel.")
@@ -211,12 +221,22 @@ class AuditDelivery:
 
     def _rest(self, *, idle: bool) -> None:
         # A writer that can't write holds rows that it tries again.
-        if self._writer is None or not idle or not self.works or self._pending or self._refusals.due or self._syncs:
+        if (
+            self._writer is None
+            or not idle
+            or not self.works
+            or self._pending
+            or self._refusals.due
+            or self._syncs
+        ):
             self._last_report = time.monotonic()
             return
         self._writer.rest()
         self._ended.append(self._writer)
         self._writer = None
+
+    def _failures(self) -> int:
+        return int(self._state.get("failures") or 0)
 
     def _have_writer(self) -> bool:
         """Have a writer process, if one can be had."""
@@ -229,7 +249,7 @@ class AuditDelivery:
                 self.failing(f"No process can be made: {error}.", "End some processes.")
                 return False
             self._pending.insert(0, ("run", self._run))  # it has to know whose rows it writes
-            self.soon()
+            self._last_report = self._flush_at = time.monotonic()
         return self._writer is not None
 
     def _flush(self, token: int = 0, *, final: bool = False) -> None:
@@ -254,7 +274,7 @@ class AuditDelivery:
         """Keep the writer's state, and tell it where it is another one."""
         self._state = {**self._state, **said}
         state = self.state()
-        told = tuple(state.get(name) for name in ("state", "reason", "lost", "late", "alerts_failed"))
+        told = tuple(state.get(name) for name in ("state", "reason", "lost", "alerts_failed"))
         if told != self._told:
             first, self._told = not self._told, told
             if not first or state["state"] != "on" or state.get("lost"):

@@ -117,14 +117,16 @@ class AuditProcess:
     def rest(self) -> None:
         """Let the writer end, as there is nothing to write; :meth:`reap` it later."""
         self.give([("rest", {})])
-        self.sock.close()
+        with contextlib.suppress(OSError):  # it is gone already, which is heard
+            self.sock.shutdown(socket.SHUT_WR)
 
     def reap(self) -> bool:
         """Take note of the process's end; False where it still lives."""
-        try:
-            return os.waitpid(self.pid, os.WNOHANG)[0] != 0
-        except ChildProcessError:
-            return True
+        with contextlib.suppress(ChildProcessError):
+            if os.waitpid(self.pid, os.WNOHANG)[0] == 0:
+                return False
+        self.sock.close()
+        return True
 
     def close(self, seconds: float = _LINGER_SECONDS, *, meant: bool = False) -> None:
         """Let the writer write the rest and end; wait for that a little, else leave it to it.

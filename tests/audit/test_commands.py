@@ -1,0 +1,183 @@
+"""`sentinel-kernel audit`: what it lists, shows and exports, with code in the rows that wants to break it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from audit_rows import cell, fill, looked_into, now_ms, run
+
+from sentinel_kernel.audit.rows import Rows
+from sentinel_kernel.audit.schema import TABLES, open_for_writing
+from sentinel_kernel.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NASTY = (
+    "=cmd|'/C calc'!A0",
+    "+1+1",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\x1b]0;owned\x07\x1b[2J",
+    "a\0b",
+    "\ud800",
+    'quote " and, comma\nand line\r\nend',
+    "\u202eright to left\u2028",
+    "x" * 100_000,
+)
+
+
+@pytest.fixture
+def nasty(tmp_path: Path) -> Path:
+    """Return a database full of cells that are not nice."""
+    path = tmp_path / "audit.db"
+    connection = open_for_writing(str(path))
+    rows = Rows(connection)
+    rows.write([run()])
+    for number, code in enumerate(NASTY, 1):
+        event = {"exec": number, "ts": now_ms(), "count": 1, "violation_id": f"v{number}", "action": "NOTIFY"}
+        words = {"semantic_msg": code, "hint": code, "process": code, "syscall_name": "socket"}
+        reports = cell(number, code=code, events=0)
+        rows.write([*reports[:-1], ("event", {**event, **words}), reports[-1]])
+    connection.close()
+    return path
+
+
+def audit(path: Path, *arguments: str) -> int:
+    return main(["audit", "--database", str(path), *arguments])
+
+
+def test_no_code_of_a_cell_moves_the_terminals_cursor(
+    nasty: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit(nasty, "list", "--limit", "100") == 0
+    with looked_into(nasty) as connection:
+        ids = [row[0] for row in connection.execute("SELECT id FROM executions")]
+    for identifier in ids:
+        assert audit(nasty, "show", str(identifier)) == 0
+    shown = capsys.readouterr().out
+    assert "=cmd" in shown
+    assert all(character.isprintable() for line in shown.split("\n") for character in line)
+    assert max(map(len, shown.split("\n"))) < 5000
+    assert "\\x1b]0;owned\\x07" in shown
+
+
+def test_csv_is_text_to_spreadsheets_and_reads_back(nasty: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.csv"
+    assert audit(nasty, "export", "--format", "csv", "--output", str(output)) == 0
+    assert stat.S_IMODE(output.stat().st_mode) == 0o600
+    with output.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    commands = [row["command"] for row in rows]
+    assert commands[:5] == [f"'{code}" for code in NASTY[:5]]
+    assert commands[6:] == ["a\\x00b", "\\ud800", *NASTY[8:]]
+    assert not any(
+        value.startswith(("=", "+", "-", "@", "\t", "\r")) for row in rows for value in row.values()
+    )
+    assert [row["status"] for row in rows] == ["completed"] * len(NASTY)
+    assert b"\0" not in output.read_bytes()
+
+
+def test_json_lines_hold_every_table_as_it_is(nasty: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.jsonl"
+    assert audit(nasty, "export", "--table", "all", "--output", str(output)) == 0
+    content = output.read_bytes()
+    assert content.isascii()
+    rows = [json.loads(line) for line in content.splitlines()]
+    with looked_into(nasty) as connection:
+        for table in TABLES:
+            count = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            assert sum(row["table"] == table for row in rows) == count
+    commands = [row["command"] for row in rows if row["table"] == "executions"]
+    assert commands == [code.replace("\ud800", "\\ud800") for code in NASTY]
+
+
+def test_parquet_reads_back_with_types(nasty: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    output = tmp_path / "out.parquet"
+    assert audit(nasty, "export", "--format", "parquet", "--output", str(output)) == 0
+    table = parquet.read_table(output)
+    assert table.column("command").to_pylist()[:7] == list(NASTY[:7])
+    assert str(table.schema.field("start_ts").type) == "int64"
+    assert str(table.schema.field("cpu_seconds").type) == "double"
+
+
+def test_parquet_without_pyarrow_names_what_to_install(
+    nasty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    output = tmp_path / "out.parquet"
+    assert audit(nasty, "export", "--format", "parquet", "--output", str(output)) == 1
+    assert "pip install 'sentinel-jupyter-kernel[audit]'" in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_times_choose_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "audit.db"
+    connection = open_for_writing(str(path))
+    rows = Rows(connection)
+    old = now_ms() - 3 * 86_400_000
+    rows.write([run(ts=old), *cell(1, old, "old = 1"), *cell(2, code="new = 1")])
+    connection.close()
+    for arguments, seen in (
+        (["--since", "1d"], ["new = 1"]),
+        (["--until", "1d"], ["old = 1"]),
+        (["--since", "1w"], ["new = 1", "old = 1"]),
+        (["--until", "2001-01-01"], []),
+    ):
+        assert audit(path, "list", *arguments) == 0
+        lines = capsys.readouterr().out.splitlines()[1:]
+        assert [line.split("  ")[-1] for line in lines] == seen
+    assert audit(path, "list", "--since", "soon") == 1
+    assert "90m, 8h, 7d" in capsys.readouterr().err
+
+
+def test_verify_says_where_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "audit.db"
+    fill(path, 3)
+    assert audit(path, "verify") == 0
+    head = capsys.readouterr().out.split("head ")[1].split()[0]
+    fill(path, 1)
+    assert audit(path, "verify", "--anchor", head) == 0
+    assert audit(path, "verify", "--anchor", f"{head.split(':')[0]}:{'00' * 32}") == 1
+    assert audit(path, "verify", "--anchor", f"99999:{'00' * 32}") == 1
+    assert audit(path, "verify", "--anchor", "nonsense") == 1
+    capsys.readouterr()
+    with looked_into(path) as connection:
+        connection.execute("UPDATE executions SET command = '' WHERE id = 2")
+    assert audit(path, "verify") == 1
+    assert "FAULT number 2: executions.begin 2 was changed" in capsys.readouterr().out
+
+
+def test_prune_keeps_what_it_is_told_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "audit.db"
+    fill(path, 5, now_ms() - 86_400_000)
+    assert audit(path, "prune", "--days", "2") == 0
+    assert "Nothing had to be deleted" in capsys.readouterr().out
+    assert audit(path, "prune", "--days", "0.5") == 0
+    assert "31 rows deleted" in capsys.readouterr().out
+    assert audit(path, "verify") == 0
+
+
+def test_a_missing_or_broken_database_is_an_error_with_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(os.urandom(8192))
+    for path, words in ((tmp_path / "none.db", "There is no audit database"), (broken, "can't be read")):
+        for arguments in (["list"], ["show", "1"], ["export"], ["verify"]):
+            assert audit(path, *arguments) == 1
+            assert words in capsys.readouterr().err
+    assert not (tmp_path / "none.db").exists()
+    fill(tmp_path / "audit.db", 1)
+    assert audit(tmp_path / "audit.db", "show", "777") == 1
+    assert "audit list" in capsys.readouterr().err
+    assert audit(tmp_path / "audit.db", "export", "--format", "csv", "--table", "all") == 1
+    assert audit(tmp_path / "audit.db", "export", "--output", "/proc/none/x") == 1
