@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -83,7 +84,8 @@ def test_children_change_with_the_worker(book: Notebook) -> None:
     assert book.run(f"%sentinel_profile strict\n{ask}\nchild.kill(); _ = child.wait()").text == "1 4096\n"
 
 
-def test_answers_are_right_with_calls_in_flight_through_many_changes(book: Notebook) -> None:
+@pytest.mark.parametrize("most", [98, pytest.param(1000, marks=pytest.mark.soak)])
+def test_answers_are_right_with_calls_in_flight_through_many_changes(book: Notebook, most: int) -> None:
     start = (
         "import collections, errno, socket, threading\nanswers, running = collections.Counter(), True\n"
         "def ask():\n    while running:\n        try:\n            socket.socket().close(); answers['open'] += 1\n"
@@ -91,13 +93,19 @@ def test_answers_are_right_with_calls_in_flight_through_many_changes(book: Noteb
         "askers = [threading.Thread(target=ask) for _ in range(2)]\nfor asker in askers:\n    asker.start()"
     )
     assert book.run(start).reply["status"] == "ok"
-    for turn in range(60):
-        profile, wanted = (("datascience", "open\n"), ("strict", "1\n"))[turn % 2]
-        assert book.run(f"%sentinel_profile {profile}\n{TRY}").text == wanted, turn
+    changes = 0
+    while changes < most:
+        # Odd and even numbers of changes in a cell: each is tried as the last one, and as one on the way.
+        names = [("datascience", "strict")[(changes + count) % 2] for count in range(49)]
+        changes += len(names)
+        lines = "".join(f"%sentinel_profile {name}\n" for name in names)
+        wanted = "open\n" if names[-1] == "datascience" else "1\n"
+        assert book.run(lines + TRY).text == wanted, changes
     ended = book.run(
         "running = False\nfor asker in askers:\n    asker.join()\nprint(sorted(map(str, answers)))"
     )
     assert ended.text == "['1', 'open']\n"
+    assert book.run(f"%sentinel_profile strict\n{TRY}").text == "1\n"
 
 
 def test_size_that_is_used_already_is_kept_and_said(book: Notebook) -> None:
@@ -142,6 +150,7 @@ FILL = (
     "def twice(x):\n    return 2 * x * value['a'][0]\nclass Thing:\n    pass\nthing = Thing()\n"
     "lock = threading.Lock()\nclass Bad:\n    def __reduce__(self):\n        raise ValueError('not me')\nbad = Bad()\n"
 )
+HAS_CLOUDPICKLE = importlib.util.find_spec("cloudpickle") is not None
 LOOK = "print([name in globals() for name in ('value', 'numbers', 'math', 'paths', 'lock', 'bad', 'twice', 'thing')])"
 
 
@@ -184,15 +193,16 @@ def test_variables_are_carried_over_and_those_left_behind_are_named(folder_book:
         f"%sentinel_profile folder --carry\n{LOOK}\nprint(value, sum(numbers), paths.join('x', 'y'), math.pi)\n"
         f"print(open({folder_book.data!r}).read())"
     )
-    # The tests' environment has cloudpickle: what cells have defined comes along.
-    assert carried.text == (
-        "[True, True, True, True, False, False, True, True]\n{'a': [1, 2]} 499500 x/y 3.141592653589793\na\n"
-    ), carried.bundles("text/plain")
+    came = [True, True, True, True, False, False, HAS_CLOUDPICKLE, HAS_CLOUDPICKLE]
+    assert carried.text == f"{came}\n{{'a': [1, 2]}} 499500 x/y 3.141592653589793\na\n"
     page = carried.bundles("text/plain")[-1]
     assert re.search(r"left behind +lock: .*pickle", page)
     assert re.search(r"left behind +bad: ValueError: not me", page)
-    assert re.search(r"carried over +.*value.*numbers.*twice", page)
-    assert folder_book.run("value['a'][0] = 10\nprint(twice(1), type(thing) is Thing)").text == "20 True\n"
+    assert re.search(r"carried over +.*value.*numbers", page)
+    if HAS_CLOUDPICKLE:
+        assert (
+            folder_book.run("value['a'][0] = 10\nprint(twice(1), type(thing) is Thing)").text == "20 True\n"
+        )
 
 
 @OWN

@@ -1,0 +1,80 @@
+"""Saving variables one by one, and what plain pickle leaves behind by name and reason."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import pytest
+
+from sentinel_kernel.worker import carry
+
+
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carry, "_by_value", lambda: None)
+
+
+def save(value: object, most_bytes: int = 10_000) -> tuple[dict[str, Any], list[bytes]]:
+    return carry.answer({"do": "save", "name": "v", "most_bytes": most_bytes}, [], {"v": value}, {})
+
+
+def test_names_are_those_that_cells_gave() -> None:
+    namespace = {"a": 1, "_b": 2, "In": [], "exit": 3, "given": 4, "changed": 5}
+    reply, _ = carry.answer({"do": "list"}, [], namespace, {"given": 4, "changed": 0})
+    assert reply == {"status": "ok", "names": ["a", "changed"]}
+
+
+@pytest.mark.parametrize("value", [{"a": [1]}, "text", b"bytes", math, (1, 2.5), {1, 2}])
+def test_what_was_saved_is_loaded(value: object) -> None:
+    reply, buffers = save(value)
+    namespace: dict[str, Any] = {}
+    loaded, _ = carry.answer({"do": "load", "name": "w", "kind": reply["kind"]}, buffers, namespace, {})
+    assert (loaded["status"], namespace["w"]) == ("ok", value)
+
+
+class Raising:
+    def __reduce__(self) -> str:
+        raise ValueError("not me")
+
+
+class Unsayable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class Worse:
+    def __reduce__(self) -> str:
+        raise Unsayable
+
+
+def of_a_cell() -> None:
+    pass
+
+
+of_a_cell.__module__ = "__main__"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (threading.Lock(), "pickle"),
+        (Raising(), "ValueError: not me"),
+        (Worse(), "Unsayable: "),
+        (of_a_cell, "defined in a cell"),
+        (bytes(20_000), "too large"),
+        ([bytes(6_000), bytes(6_000)], "too large"),
+    ],
+)
+def test_what_can_not_be_saved_has_a_reason(value: object, reason: str) -> None:
+    reply, buffers = save(value)
+    assert (reply["status"], buffers) == ("error", [])
+    assert reason in reply["reason"]
+
+
+@pytest.mark.parametrize(
+    "request_", [{}, {"do": "save"}, {"do": "load"}, {"do": 5}, {"do": "load", "name": "x", "kind": "y"}]
+)
+def test_wrong_request_is_an_answer_not_an_error(request_: dict[str, Any]) -> None:
+    assert carry.answer(request_, [], {}, {})[0]["status"] == "error"
