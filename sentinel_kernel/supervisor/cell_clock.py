@@ -173,7 +173,9 @@ class CellClock(Keeper):
         waits = []
         if sizes.wall_seconds is not None:
             left = sizes.wall_seconds - self._wall(cell, now)
-            waits.append(min(left, _WAITING_LOOK_SECONDS) if cell.asks_since is not None else left)
+            if cell.asks_since is not None:
+                left = min(left, _WAITING_LOOK_SECONDS - (now - (self._looked or now)))
+            waits.append(left)
         if sizes.cpu_seconds is not None:
             # No faster than all processors together.
             left = sizes.cpu_seconds - (self._used - (cell.cpu_began or 0.0))

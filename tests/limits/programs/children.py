@@ -1,0 +1,5 @@
+import subprocess
+
+children = []
+while True:
+    children.append(subprocess.Popen(["sleep", "600"]))

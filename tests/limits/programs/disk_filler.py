@@ -1,0 +1,3 @@
+with open("filler", "wb") as file:
+    while True:
+        file.write(bytes(1 << 20))

@@ -1,0 +1,7 @@
+import time
+
+while True:
+    try:
+        time.sleep(600)
+    except KeyboardInterrupt:
+        print("not me")

@@ -1,0 +1,5 @@
+import tempfile
+
+with tempfile.TemporaryFile() as file:
+    while True:
+        file.write(bytes(1 << 20))
