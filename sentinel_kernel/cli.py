@@ -149,6 +149,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("audit", help="look up what ran, what was refused and what was used")
     add_commands(command)
+    from sentinel_kernel import cli_lab  # noqa: PLC0415 - as above
+
+    cli_lab.add_commands(commands)
     return parser
 
 
