@@ -33,6 +33,23 @@ _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 _LARGEST = (1 << 63) - 1
 
 
+def _insert(part: str) -> str:
+    table, columns, seq_column, hash_column = PARTS[part]
+    names = [*(name for name, _ in columns), seq_column, hash_column]
+    return f"INSERT INTO {table} ({','.join(names)}) VALUES ({','.join('?' * len(names))})"  # noqa: S608 - ours
+
+
+def _completion() -> str:
+    table, columns, seq_column, hash_column = PARTS["executions.end"]
+    names = [*(name for name, _ in columns), seq_column, hash_column]
+    changes = ", ".join(f"{name} = ?" for name in names)
+    return f"UPDATE {table} SET {changes} WHERE id = ? AND {seq_column} IS NULL"  # noqa: S608 - names of ours
+
+
+_INSERTS = {part: _insert(part) for part in PARTS if part != "executions.end"}
+_COMPLETE = _completion()
+
+
 class Fault(Record):
     """One place where the chain does not hold."""
 
@@ -62,35 +79,23 @@ class Chain:
 
     def insert(self, part: str, values: Mapping[str, Any]) -> int:
         """Add a row and return its id, which is the number that it has in the chain (runs bring their own id)."""
-        table, columns, seq_column, hash_column = PARTS[part]
-        fitted = _fitted(columns, values)
+        fitted = _fitted(PARTS[part][1], values)
         if part != "runs":
             fitted[0] = self.seq + 1
         self._link(part, fitted)
-        names = ",".join([name for name, _ in columns] + [seq_column, hash_column])
-        marks = ",".join("?" * (len(columns) + 2))
-        self._connection.execute(
-            f"INSERT INTO {table} ({names}) VALUES ({marks})",  # noqa: S608 - names of ours
-            (*fitted, self.seq, self.hash),
-        )
+        self._connection.execute(_INSERTS[part], (*fitted, self.seq, self.hash))
         return self.seq
 
     def complete(self, values: Mapping[str, Any]) -> bool:
         """Add the end to the execution ``values["id"]``; False where that row is not there, or has ended."""
-        table, columns, seq_column, hash_column = PARTS["executions.end"]
-        there = self._connection.execute(
-            "SELECT 1 FROM executions WHERE id = ? AND end_seq IS NULL", (values["id"],)
-        ).fetchone()
-        if there is None:
-            return False
-        fitted = _fitted(columns, values)
+        fitted = _fitted(PARTS["executions.end"][1], values)
+        before = self.seq, self.hash
         self._link("executions.end", fitted)
-        names = ", ".join(f"{name} = ?" for name in [*(name for name, _ in columns), seq_column, hash_column])
-        self._connection.execute(
-            f"UPDATE {table} SET {names} WHERE id = ?",  # noqa: S608 - names of ours
-            (*fitted, self.seq, self.hash, values["id"]),
-        )
-        return True
+        row = (*fitted, self.seq, self.hash, values["id"])
+        if self._connection.execute(_COMPLETE, row).rowcount == 1:
+            return True
+        self.seq, self.hash = before
+        return False
 
     def again(self, part: str, identifier: object) -> None:
         """Give a part of a row that is there a new place at the chain's end: its old place is pruned."""

@@ -39,6 +39,8 @@ class Rows:
         self._executions: dict[int, int] = {}
         self._open: set[int] = set()
         self._run: dict[str, Any] = {}
+        self._seen = False
+        """The kernel's own row is there, in this transaction."""
 
     def write(self, reports: Iterable[Report]) -> Written:
         """Write all reports, or none.
@@ -53,6 +55,7 @@ class Rows:
         connection.execute("BEGIN IMMEDIATE")
         try:
             chain = Chain(connection)
+            self._seen = False
             for kind, values in reports:
                 self._one(chain, kind, values, written)
             chain.store()
@@ -77,7 +80,8 @@ class Rows:
         number, msg_id = row.pop("exec", None), row.pop("msg", None)
         if kind == "run":
             self._run = {**row, "os_user": _user_name(row.get("uid"))}
-        if self._run and kind != "end":
+            self._seen = False
+        if self._run and not self._seen:
             self._see_run(chain, written)
         if kind == "run":
             return
@@ -114,6 +118,7 @@ class Rows:
 
     def _see_run(self, chain: Chain, written: Written) -> None:
         """Have the kernel's own row there: retention may have taken it while nothing was run."""
+        self._seen = True
         there = self._connection.execute("SELECT 1 FROM runs WHERE id = ?", (self._run["id"],)).fetchone()
         if there is None:
             chain.insert("runs", self._run)

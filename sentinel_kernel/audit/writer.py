@@ -36,7 +36,7 @@ REST = "rest"
 
 _KEPT = 5000
 """How many reports wait in memory while the database can't be written; samples beyond half of it are dropped."""
-_RETRY_SECONDS = 2.0
+_RETRY_SECONDS = 1.0
 _LAST_ATTEMPTS = 3
 _LOOK_ROWS = 2000
 _ALERT_SECONDS = 10.0
@@ -56,6 +56,7 @@ class Writer:
         self._lost: dict[str, int] = {}
         self._state: dict[str, Any] = {}
         self._alerts: Alerts | None = None
+        self._told: dict[str, Any] = {}
         self._told_alerts = (0, 0)
         self._since_look = _LOOK_ROWS
         self._resting = False
@@ -148,7 +149,7 @@ class Writer:
         for token in tokens:
             self._send({"ack": token})
         self._since_look += written.rows
-        self._tell_state(on=True, head=list(written.head))
+        self._tell_state(on=True)
         self._alert(written.alerts)
         self._keep_within()
         return True
@@ -199,7 +200,7 @@ class Writer:
             self._told_alerts = (self._alerts.sent, self._alerts.failed)
             self._tell_state()
 
-    def _tell_state(self, *, on: bool = False, head: list[Any] | None = None) -> None:
+    def _tell_state(self, *, on: bool = False) -> None:
         if on:
             self._state = {"state": "on", "reason": "", "remedy": ""}
         alerts = self._alerts
@@ -211,9 +212,9 @@ class Writer:
             "alerts_failed": alerts.failed if alerts is not None else 0,
             "alerts_reason": alerts.reason if alerts is not None else "",
         }
-        if head is not None:
-            told["head"] = head
-        self._send(told)
+        if told != self._told:
+            self._told = told
+            self._send(told)
 
     def _send(self, message: dict[str, Any]) -> None:
         # The supervisor may be gone, or not reading: its words are news, not promises. Nothing waits for it.

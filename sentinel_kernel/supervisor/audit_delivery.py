@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 DURABLE_SECONDS = 0.05
 """How long a held call may wait until its row is on the disk."""
 
-FLUSH_SECONDS = 0.25
+FLUSH_SECONDS = 0.5
+_SAMPLES_SECONDS = 2.0
+"""How long samples wait where nothing else is to be written: each batch wakes the writer."""
 _START_SECONDS = 0.03
 """How long after its first report a writer is made: no cell's start is slowed by it."""
 _REST_SECONDS = 1.0
@@ -108,13 +110,14 @@ class AuditDelivery:
                 self._dropped += 1
                 return
         self._pending.append((kind, values))
-        self.soon()
+        self.soon(_SAMPLES_SECONDS if kind == "sample" else FLUSH_SECONDS)
 
-    def soon(self) -> None:
-        """Have what is due handed over before long."""
+    def soon(self, seconds: float = FLUSH_SECONDS) -> None:
+        """Have what is due handed over within so many seconds."""
         self._last_report = now = time.monotonic()
         if self._writer is not None:
-            self._flush_at = self._flush_at or now + FLUSH_SECONDS
+            if self._flush_at is None or self._flush_at > now + seconds:
+                self._flush_at = now + seconds
         elif self.awake and self._unasked_ends < _WRITERS:
             self._start_at = self._start_at or now + _START_SECONDS
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
 from sentinel_kernel import __version__
-from sentinel_kernel.record import MutableRecord
+from sentinel_kernel.record import MutableRecord, as_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.policy.violation import Violation
+    from sentinel_kernel.record import Record
 
 _FIRST_WINDOW = 0.25
 _LONGEST_WINDOW = 64.0
@@ -22,6 +24,7 @@ _LONGEST_WINDOW = 64.0
 _REMEMBERED = 1000
 _ALLOWED = ("once", "session")
 _TEXT_CHARACTERS = 2000
+_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
 Report = tuple[str, "dict[str, Any]"]
 
@@ -226,6 +229,11 @@ def died(cause: Mapping[str, Any]) -> tuple[str, str]:
         "limit": limit.get("name") if isinstance(limit, dict) else None,
     }.get(kind)
     return "killed", f"{kind} {more}" if more is not None else kind
+
+
+def in_force(sizes: Record) -> str:
+    """Return the limits in force as the text that many rows hold: those that there are."""
+    return _ENCODE({name: value for name, value in as_dict(sizes).items() if value is not None})
 
 
 def note(kind: str, name: str, detail: Mapping[str, Any], number: int | None) -> dict[str, Any]:

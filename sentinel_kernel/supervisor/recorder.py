@@ -7,11 +7,10 @@ import sys
 import time
 
 from sentinel_kernel.audit.place import make_place, settings_beside
-from sentinel_kernel.record import as_dict
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.audit_delivery import AuditDelivery
 from sentinel_kernel.supervisor.keeper import Keeper
-from sentinel_kernel.supervisor.recorded import Refusals, died, ended, note, started, used
+from sentinel_kernel.supervisor.recorded import Refusals, died, ended, in_force, note, started, used
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Recorder(Keeper):
             "generation": generation,
             "rung": str(getattr(current, "rung", "full")),
             "backend": str(getattr(getattr(current, "backend", None), "name", "fallback")),
-            "limits": as_dict(current.preparation.plan.sizes),
+            "limits": in_force(current.preparation.plan.sizes),
             "pid": current.worker_pid,
         }
         self._note("sandbox", self._sandbox["profile"], dict(self._sandbox))
@@ -110,7 +109,7 @@ class Recorder(Keeper):
         """Note a cell's end, with the last counts of what was refused in it."""
         msg_id = str(message.get("msg_id") or "")
         if msg_id in self._open:
-            self._take_sample()
+            self._last_sample = self._sample()  # the cell's last; what is in it is in the end's row
             self._end(msg_id, *ended(message))
 
     def violation(self, violation: Violation) -> None:
@@ -151,7 +150,7 @@ class Recorder(Keeper):
         """Note a change of the profile (``kind`` profile) or of limits; ``told`` is what the host is answered."""
         if current is not None:
             self._sandbox["profile"] = current.preparation.profile.name
-            self._sandbox["limits"] = as_dict(current.preparation.plan.sizes)
+            self._sandbox["limits"] = in_force(current.preparation.plan.sizes)
         self._note(kind, name, told)
 
     def sync(self, done: Callable[[dict[str, Any]], None]) -> None:
