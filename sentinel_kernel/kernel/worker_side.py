@@ -8,6 +8,7 @@ from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel import words
 from sentinel_kernel.kernel.cell_record import end_fields, error_name
 from sentinel_kernel.kernel.limit_signs import signs
+from sentinel_kernel.kernel.limits import QUOTA
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.output_rule import BUNDLES, Judged, judge
 from sentinel_kernel.kernel.questions import told_apart
@@ -126,7 +127,7 @@ class WorkerSide:
             return
         if not host.limits.takes(msg_type, parts) or not self._passes(msg_type, parts):
             return
-        if msg_type in _OUTPUTS:
+        if msg_type in QUOTA:
             host.summary.put_out(parts)
         if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
             failed.ename = error_name(parts)

@@ -18,8 +18,9 @@ from sentinel_kernel.kernel.widgets import VIEW_TYPE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from jupyter_server import JupyterServer
     from lab_page import LabPage
-    from playwright.sync_api import Locator
+    from playwright.sync_api import Browser, Locator
 
 pytestmark = [
     pytest.mark.browser,
@@ -225,23 +226,23 @@ def test_its_selector_changes_the_profile_and_goes_on_over_reload_reset_and_deat
 
 
 def test_nbconvert_shows_a_picture_of_it_and_the_summary_as_text(
-    lab: LabPage, picture: Callable[[str], Path]
+    browser: Browser, server: JupyterServer, picture: Callable[[str], Path]
 ) -> None:
     code = "held = bytes(50 * 1024 * 1024).replace(b'\\0', b'x')"
     sources = [GAUGE, "%sentinel_gauge summary on", code, "print('end')"]
-    lab.server.write_notebook("converted.ipynb", sources, "sentinel")
+    server.write_notebook("converted.ipynb", sources, "sentinel")
     command = [sys.executable, "-m", "nbconvert", "--execute", "--to", "html", "converted.ipynb"]
-    subprocess.run(
-        command, check=True, capture_output=True, cwd=lab.server.root, env=lab.server.environment()
-    )
-    lab.page.goto((lab.server.root / "converted.html").as_uri())
-    gauge = lab.page.locator(".sentinel-gauge")
+    subprocess.run(command, check=True, capture_output=True, cwd=server.root, env=server.environment())
+    page = browser.new_page()
+    page.goto((server.root / "converted.html").as_uri())
+    gauge = page.locator(".sentinel-gauge")
     assert gauge.count() == 1
-    lab.page.screenshot(path=picture("gauge-nbconvert"))
-    assert amount(row(lab.page.locator("body"), "memory")) > 50 << 20  # as it was at the last cell's end
+    page.screenshot(path=picture("gauge-nbconvert"))
+    assert amount(row(page.locator("body"), "memory")) > 50 << 20  # as it was at the last cell's end
     assert gauge.locator("svg polyline").count() >= 1
-    lines = lab.page.locator("pre", has_text="Sentinel: cell").all_inner_texts()
+    lines = page.locator("pre", has_text="Sentinel: cell").all_inner_texts()
     assert [text.split(" took")[0] for text in lines] == [
         f"Sentinel: cell [{number}]" for number in (2, 3, 4)
     ]
     assert amount(lines[1].partition("peak memory ")[2]) > 50 << 20
+    page.close()

@@ -251,6 +251,7 @@ def test_a_cell_without_refusals_gets_nothing_from_the_host(kernel: HostedKernel
     worker.run_cell()
     assert kinds(kernel.outputs(parent=msg_id)) == ["busy", "execute_input", "idle"]
     assert kernel.operation("begin_cell")
+    assert kernel.operation("end_cell")  # for who watches the sandbox; its idle did not wait for the answer
     assert kernel.operations.empty()
 
 
