@@ -332,6 +332,13 @@ def test_the_selector_changes_the_profile_also_while_a_cell_runs(
     answer_profile(kernel, live=False, obstacles=["filesystem"])
     gauge.wait("%sentinel_profile strict")
     gauge.until(lambda: gauge.chosen == "datascience" and not gauge.state("Dropdown")["disabled"])
+    # Behind each idle of a click's own, the cell that runs is told of again: clients show the last state.
+    quiet(kernel)
+    gauge.choose("datascience")
+    states = [
+        content["execution_state"] for kind, content in kernel.outputs(until="busy", parent=cell[1]["msg_id"])
+    ]
+    assert states == ["busy"]
 
 
 def test_a_profile_beyond_the_ceiling_is_marked_and_not_given(tmp_path: Path) -> None:
