@@ -41,6 +41,9 @@ class LabConfig(Record):
     profiles: str
     own_profiles: bool
     pythons: tuple[str, ...]
+    audit: bool = False
+    """The audit is kept whatever the user's settings say, and ``audit_alert`` is told of what it is told."""
+    audit_alert: str = ""
 
 
 def lab_places() -> tuple[str, ...]:
@@ -116,6 +119,8 @@ def _parse(text: bytes, path: str, folder: str) -> LabConfig:
         seconds = reader.integer("ask_seconds", 1, _HIGHEST_SECONDS)
         own = reader.flag("own_profiles", default=False)
         pythons = reader.list_of_texts("pythons", 4000)
+        audit = reader.choice("audit", ("user", "on"), "user")
+        alert = reader.text("audit_alert", "")
         reader.finish()
     except SentinelError as error:
         raise SentinelError(
@@ -136,4 +141,6 @@ def _parse(text: bytes, path: str, folder: str) -> LabConfig:
         profiles=profiles,
         own_profiles=own,
         pythons=tuple(pythons),
+        audit=audit == "on",
+        audit_alert=alert,
     )

@@ -66,7 +66,7 @@ def start_request(
         "environment": settings.environment,
         "language": settings.language,
         "run": _RUN,
-        "audit": {name: value for name, value in os.environ.items() if name.startswith("SENTINEL_AUDIT")},
+        "audit": _audit(settings),
         "ask_seconds": settings.ask_seconds,
         # Under a lab's configuration, what a user could have put there beforehand is not heeded.
         "cached": settings.lab is None,
@@ -74,6 +74,14 @@ def start_request(
         "limits": dict(limits or {}),
         "limit_ceiling": [settings.ceiling or DEFAULT_CEILING, settings.profile],
     }
+
+
+def _audit(settings: Settings) -> dict[str, str]:
+    """Return the audit's variables (audit/place.py), of which a lab may leave the user none."""
+    if settings.lab is not None and settings.lab.audit:
+        names = ("SENTINEL_AUDIT", "SENTINEL_AUDIT_BYTES", "SENTINEL_AUDIT_DAYS")
+        return {**dict.fromkeys(names, ""), "SENTINEL_AUDIT_ALERT": settings.lab.audit_alert}
+    return {name: value for name, value in os.environ.items() if name.startswith("SENTINEL_AUDIT")}
 
 
 def _own_facts() -> dict[str, Any]:
