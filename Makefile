@@ -17,10 +17,10 @@ STAMP := $(VENV)/.installed
 # JupyterLab refuses to run as root unless told; the sandbox never keeps root's uid either way.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help install run demo test suites bench soak fuzz lint clean
+.PHONY: help install run demo test test-vm suites bench soak fuzz lint clean
 
 help: ## print this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 install: $(STAMP) ## make .venv with everything and put the kernelspec into it
 
@@ -41,6 +41,9 @@ demo: $(STAMP) ## execute notebooks/tour.ipynb in the terminal and show what it 
 
 test: $(STAMP) ## every test (ARGS=pytest options; JOBS=0: all in one process, for a debugger)
 	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile $(ARGS)
+
+test-vm: $(STAMP) ## every check of limits in a virtual machine with control groups of version 2, with and without systemd
+	$(BIN)/python -m pytest -m "vm or not vm" --timeout=0 -s tests/vm $(ARGS)
 
 suites: $(STAMP) ## tests of ipykernel, nbclient and papermill, on plain ipykernel and on this kernel (ARGS=names)
 	$(BIN)/python tests/suites/run.py $(ARGS)
