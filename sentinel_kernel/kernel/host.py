@@ -82,6 +82,7 @@ class Host:
         self.violation_words = ViolationWords(settings)
         self.audit = AuditPage(self)
         self.displays = Displays(self.loop, self.outbox, settings.language, self.violation_words.complete)
+        self.displays.waiting += map(words.not_granted, settings.notices)
         status = StatusPage(settings, self.lifecycle, self.displays)
         self.magics = Magics(
             settings.language,

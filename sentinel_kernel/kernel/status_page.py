@@ -69,6 +69,11 @@ class StatusPage:
             ("工作区" if chinese else "workspace", self._workspace(chinese=chinese)),
             ("版本" if chinese else "version", f"Sentinel Kernel {__version__}"),
         ]
+        lab = self._settings.lab
+        if lab is not None:
+            kept = f"locked to {lab.profile}" if lab.locked else f"ceiling {lab.ceiling}"
+            zh = f"锁定为 {lab.profile}" if lab.locked else f"上限 {lab.ceiling}"
+            rows.append(("实验室配置" if chinese else "lab", f"{lab.path} ({zh if chinese else kept})"))
         if lifecycle.problem is not None:
             step, cause, remedy = lifecycle.problem.describe(self._settings.language)
             rows[1:1] = [

@@ -179,6 +179,15 @@ MALFORMED_HELD = Words(
 )
 
 
+def not_granted(notice: tuple[str, str]) -> Words:
+    """Return the words for a setting that a lab's configuration does not let stand."""
+    return Words(
+        *notice,
+        "This machine's lab has laid that down; ask whoever runs it. Nothing in a notebook or a home can change it.",
+        "这由此机器的实验室设定；请联系管理员。笔记本或主目录中的任何内容都无法更改它。",
+    )
+
+
 def artifacts(path: str, files: int) -> Words:
     """Return the words for files that were saved when a sandbox ended."""
     count_en = "one changed file" if files == 1 else f"{files} changed files"

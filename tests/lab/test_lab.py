@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import secrets
 import socket
 import subprocess
@@ -109,7 +110,8 @@ def test_locked_lab_holds_whatever_a_user_edits(
         assert switched["errors"][0].startswith("UsageError: ")
         assert "lab's configuration" in switched["errors"][0]
         assert after["text"] == "1\n"
-        assert "profile           strict" in status["results"][0].replace("  strict", "  strict"), status
+        assert re.search(r"profile +strict\n", status["results"][0]), status
+        assert re.search(r"lab +/etc/sentinel-kernel/config.json \(locked", status["results"][0]), status
         if environment:
             assert any("lab's configuration grants" in shown for shown in first["results"]), first
     # The same without the lab: what is edited does take effect, so that the above shows the lab's doing.
