@@ -1,0 +1,73 @@
+"""The limits' back ends on control groups of version 2, in a virtual machine: delegated, and made by systemd.
+
+`make test` runs a part of the checks, `make test-vm` all of them and the limit suite under both.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from commands import CannotBuild
+from machine import run
+
+if TYPE_CHECKING:
+    from machine import Run
+
+pytestmark = pytest.mark.timeout(1800)  # emulated processors, on a machine that does other things too
+
+_SECONDS = 1500.0
+_DELEGATED = ("values", "inside", "processor", "child_killed", "worker_killed", "own_limit", "sweep")
+_SYSTEMD = ("status", "values", "child_killed", "from_user_service")
+
+
+def _boot(program: str, *words: str) -> Run:
+    """Boot, or skip where the machine can't be built (under SENTINEL_MUST_RUN=1 that is a failure)."""
+    try:
+        return run(program, "quiet", *words, seconds=_SECONDS, tell=lambda line: print(line, flush=True))
+    except CannotBuild as error:
+        if os.environ.get("SENTINEL_MUST_RUN") == "1":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+def _passed(result: Run) -> set[str]:
+    checks = {told["check"]: told for told in result.documents if "check" in told}
+    failed = [f"{name}: {told['seen']}" for name, told in checks.items() if not told["ok"]]
+    assert not failed, "\n".join(failed)
+    return set(checks)
+
+
+def test_delegated_groups_keep_the_limits() -> None:
+    result = _boot("backend_suite", f"vm.checks={','.join(_DELEGATED)}", "vm.lesser")
+    assert _passed(result) == {*_DELEGATED, "nothing_left", "lesser_few", "lesser_none"}, result.console[
+        -2000:
+    ]
+
+
+def test_a_scope_of_the_users_systemd_keeps_the_limits() -> None:
+    result = _boot("backend_suite", f"vm.checks={','.join(_SYSTEMD)}", "vm.systemd")
+    assert _passed(result) == {*_SYSTEMD, "nothing_left"}, result.console[-2000:]
+
+
+@pytest.mark.vm
+@pytest.mark.parametrize("words", [("vm.lesser",), ("vm.systemd",)], ids=["delegated", "systemd"])
+def test_every_check_of_the_back_ends(words: tuple[str, ...]) -> None:
+    result = _boot("backend_suite", "vm.checks=all", *words)
+    assert len(_passed(result)) >= 15, result.console[-2000:]
+
+
+@pytest.mark.vm
+@pytest.mark.parametrize("words", [(), ("vm.systemd",)], ids=["delegated", "systemd"])
+def test_the_limit_suite(words: tuple[str, ...]) -> None:
+    result = _boot("limit_suite", *words)
+    cases = [told for told in result.documents if "case" in told]
+    failed = [told for told in cases if not told["ok"]]
+    assert not failed, "\n".join(map(str, failed))
+    assert len(cases) > 20, result.console[-2000:]
