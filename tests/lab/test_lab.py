@@ -77,7 +77,7 @@ def kernels(ordinary_user: Identity) -> Path:
     place = prefix / "share" / "jupyter" / "kernels" / "mine"
     place.mkdir(exist_ok=True)
     spec = json.loads((place.parent / "sentinel" / "kernel.json").read_text())
-    spec["argv"] += ["--SentinelKernel.profile=web", "--SentinelKernel.ceiling=web", "--profile=web"]
+    spec["argv"] += ["--SentinelKernel.profile=web", "--SentinelKernel.ceiling=web"]
     spec["env"] |= {"SENTINEL_PROFILE": "web", "SENTINEL_CEILING": "web", "SENTINEL_ASK": "person"}
     (place / "kernel.json").write_text(json.dumps(spec))
     return prefix / "share" / "jupyter"
