@@ -78,7 +78,7 @@ class GroupWatch(Keeper):
 
     def end_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - as above
         """Tell what was met while it is still this cell's."""
-        self._look()
+        self._look(last=True)
 
     def sandbox_gone(self, cause: dict[str, Any]) -> None:
         """Give a death that the Linux kernel caused for memory that ``cause``."""
@@ -89,7 +89,8 @@ class GroupWatch(Keeper):
                 cause.update(kind="limit", limit=_limit(current, "worker"))
         self._leave()
 
-    def _look(self) -> None:
+    def _look(self, *, last: bool = False) -> None:
+        """Tell of kills that were not told; ``last``: whoever it was, there is no later."""
         current = self._current
         events = current.backend.events() if current is not None else None
         if current is None or events is None or events.oom_kills <= self._kills:
@@ -102,12 +103,12 @@ class GroupWatch(Keeper):
             for pid in processes_below(current.sandbox.pid)
             if pid not in (current.worker_pid, current.sandbox.pid) and _was_killed(pid)
         ]
-        if not victims and again is None:
+        if not victims and again is None and not last:
             # A kill is counted just before its signal is sent: the next look finds whose it was.
             self._again = time.monotonic() + _AGAIN_SECONDS
             return
         self._kills = events.oom_kills
-        limit = _limit(current, ", ".join(victims[:3]) or "a process that the cell had started")
+        limit = _limit(current, ", ".join(victims[:3]))
         self._tell(protocol.EVENT_LIMIT, {"generation": self._generation, "limit": limit})
 
     def due_seconds(self) -> float | None:
