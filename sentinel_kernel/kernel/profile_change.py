@@ -40,6 +40,12 @@ def changed(profile: str, told: Json, *, chinese: bool) -> Json:
             if chinese
             else f"{names}: holds more than the new profile allows, and keeps its size."
         )
+    if told.get("own"):
+        notes.append(
+            "您用 %sentinel_limit 设定的限制仍然有效（不超过上限）。"
+            if chinese
+            else "What you have set with %sentinel_limit stays in force, as far as the ceiling goes."
+        )
     title = f"Sentinel：配置 {profile}" if chinese else f"Sentinel: profile {profile}"
     return rendering.table_bundle(title, rows, notes)
 

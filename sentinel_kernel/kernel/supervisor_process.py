@@ -72,7 +72,10 @@ def start_request(
         "cached": settings.lab is None,
         "reason": reason,
         "limits": dict(limits or {}),
-        "limit_ceiling": [settings.ceiling or DEFAULT_CEILING, settings.profile],
+        # Where a lab keeps every kernel under one profile, its limits bound those of the person, too.
+        "limit_ceiling": [settings.profile]
+        if settings.lab is not None and settings.lab.locked
+        else [settings.ceiling or DEFAULT_CEILING, settings.profile],
     }
 
 

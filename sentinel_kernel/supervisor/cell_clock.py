@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 5
 """How long a cell may go on after its interrupt where the profile says nothing else."""
 
+_SECOND_INTERRUPT = 0.5
+"""After this share of the grace a cell that goes on is interrupted once more."""
+
 _LEAST_WAIT_SECONDS = 0.05
 _WAITING_LOOK_SECONDS = 0.5
 """How often processor time is looked at while a cell waits for the person."""
@@ -48,6 +51,8 @@ class _Cell(MutableRecord):
     asks_since: float | None = None
     cpu_at_question: float = 0.0
     interrupted: float | None = None
+    again: bool = False
+    """It was interrupted a second time."""
     over: str = ""
     """The limit that it was interrupted for."""
 
@@ -141,10 +146,14 @@ class CellClock(Keeper):
         for cell in list(self._cells.values()):
             if self._wait(cell, sizes) > 0:
                 continue
+            if cell.interrupted is not None and not cell.again:
+                # Python loses an interrupt that comes while it forks, or in a destructor.
+                cell.again = True
+                self._interrupt(current)
+                continue
             if cell.interrupted is not None:
-                cell.interrupted = (
-                    time.monotonic()
-                )  # said once; the next kill, if this one fails, a grace later
+                # Said once: the next kill, if this one fails, is a grace later.
+                cell.interrupted = time.monotonic()
                 return {"kind": "limit", "limit": self._event(cell, current, sizes, "kill")}
             cell.over = self._over(cell, sizes)
             if cell.over:
@@ -168,7 +177,7 @@ class CellClock(Keeper):
         """Return in how many seconds there is something to do about ``cell``."""
         now = time.monotonic()
         if cell.interrupted is not None:
-            return cell.interrupted + _grace(sizes) - now
+            return cell.interrupted + _grace(sizes) * (1 if cell.again else _SECOND_INTERRUPT) - now
         self._start_counting(cell)  # the limit may be younger than the cell
         waits = []
         if sizes.wall_seconds is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from ipykernel.ipkernel import IPythonKernel
 from traitlets import Float, Int, Type
 
 from sentinel_kernel.worker import late_debugger
+from sentinel_kernel.worker.forked import end_if_forked
 from sentinel_kernel.worker.late_debugger import LateDebugger
 from sentinel_kernel.worker.output import OutputThread, OutStream
 from sentinel_kernel.worker.shell import ZMQInteractiveShell
@@ -54,6 +56,7 @@ class SentinelKernel(IPythonKernel):
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__(**kwargs)
+        self.own_pid = os.getpid()
         self.shell_handlers["sentinel_carry_request"] = self.sentinel_carry_request
         self._count_on()
 
@@ -113,7 +116,10 @@ class SentinelKernel(IPythonKernel):
         if isinstance(self.shell, ZMQInteractiveShell):
             self.shell.expect(code)
         take_back_files()
-        reply: Any = await super().do_execute(code, *args, **kwargs)
+        try:
+            reply: Any = await super().do_execute(code, *args, **kwargs)
+        finally:
+            end_if_forked(self.own_pid)
         lend_files()
         if str(reply.get("ename", "")).endswith("MemoryError"):
             let_go()

@@ -8,6 +8,7 @@ from typing import Any
 
 from ipykernel import zmqshell
 
+from sentinel_kernel.worker.forked import end_if_forked
 from sentinel_kernel.worker.soft_memory import make_room
 from sentinel_kernel.worker.spare_files import lend_files
 
@@ -33,6 +34,7 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
 
     def showtraceback(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the base has it
         """Show the error of a cell; one about memory needs some to be shown."""
+        end_if_forked(self.kernel.own_pid, sys.exc_info()[1])
         lend_files()
         if isinstance(sys.exc_info()[1], MemoryError):
             make_room()
