@@ -18,7 +18,7 @@ from sentinel_kernel.policy.profile import (
 )
 from sentinel_kernel.policy.regions import LOW_32_BITS, ArgumentTest, intersection
 from sentinel_kernel.policy.resources import read_resources
-from sentinel_kernel.record import replace
+from sentinel_kernel.record import Record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,21 @@ if TYPE_CHECKING:
 
 _NOTES = ("_", "comment", "$")
 _LONGEST_CHAIN = 8
+_MOST_KNOWN = 64
 _HIGHEST = (1 << 64) - 1
+
+
+class _Known(Record):
+    """What a file said, and the profile that it made together with what it extends."""
+
+    text: bytes | str
+    parent: str
+    base: Profile | None
+    profile: Profile
+
+
+_known: dict[tuple[str, str], _Known] = {}
+"""Name and path -> what was read there last: making a profile of it takes 2 ms, and a change of profile reads five."""
 
 
 def read_profile(name: str, directories: Sequence[str]) -> Profile:
@@ -63,6 +77,11 @@ def _read(name: str, directories: Sequence[str], chain: tuple[str, ...]) -> Prof
     except OSError as error:
         raise ProfileError(f"{path} can't be read: {error.strerror}.", "$") from None
     try:
+        known = _known.get((name, path))
+        if known is not None and known.text == text:
+            base = _read(known.parent, directories, (*chain, name)) if known.parent else None
+            if base is known.base:
+                return known.profile
         return _document(name, text, path, directories, (*chain, name))
     except ProfileError as error:
         if error.message.startswith("In "):
@@ -78,7 +97,8 @@ def _document(
     if written not in (name, name.rpartition("/")[2]):
         raise ProfileError(f"The file says its name is {written[:60]!r}.", "$.name", "Name both alike.")
     parent = reader.text("extends", "")
-    base = _read(parent, directories, chain) if parent else Profile(name)
+    extended = _read(parent, directories, chain) if parent else None
+    base = extended or Profile(name)
     default = base.default_action
     if reader.has("default_action"):
         default = parse_action(reader.take("default_action"), "$.default_action")
@@ -111,6 +131,10 @@ def _document(
         path=path,
     )
     reader.finish()
+    if path:
+        _known[name, path] = _Known(text, parent, extended, profile)
+        if len(_known) > _MOST_KNOWN:
+            del _known[next(iter(_known))]
     return profile
 
 

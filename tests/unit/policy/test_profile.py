@@ -196,3 +196,23 @@ def test_the_error_of_a_file_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(ProfileError, match=str(tmp_path / "bad.json")):
         load_profile("bad", [str(tmp_path)])
+
+
+def test_a_profile_that_is_read_again_is_what_its_file_and_those_that_it_extends_say_now(
+    tmp_path: Path,
+) -> None:
+    base, child = tmp_path / "base.json", tmp_path / "child.json"
+    base.write_text('{"extends": "strict", "resources": {"pids": 10}}')
+    child.write_text('{"extends": "base"}')
+    first = load_profile("child", [str(tmp_path)])
+    assert load_profile("child", [str(tmp_path)]) is first
+    base.write_text('{"extends": "strict", "resources": {"pids": 11}}')
+    assert load_profile("child", [str(tmp_path)]).resources.pids == 11
+    child.write_text('{"extends": "base", "resources": {"pids": 12}}')
+    assert load_profile("child", [str(tmp_path)]).resources.pids == 12
+    base.write_text("{")
+    with pytest.raises(ProfileError):
+        load_profile("child", [str(tmp_path)])
+    base.unlink()
+    with pytest.raises(ProfileError):
+        load_profile("child", [str(tmp_path)])
