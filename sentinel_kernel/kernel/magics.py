@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.limit_magic import LimitChange, LimitTyped, read_line
-from sentinel_kernel.kernel.sizes_in_words import size_text
 from sentinel_kernel.policy.spelling import closest
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.carrying import Cargo
     from sentinel_kernel.kernel.ceiling import Ceiling
     from sentinel_kernel.kernel.wire import Json
-    from sentinel_kernel.policy.profile import Profile
     from sentinel_kernel.worker.leading_block import MagicLine
 
 
@@ -198,26 +196,9 @@ class Magics:
         return rendering.table_bundle(title, rows)
 
     def _profiles_page(self) -> Json:
-        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.kernel.profiles_page import profiles_page  # noqa: PLC0415 - not on the start path
 
-        rows = []
-        for name in self._names():
-            try:
-                profile = load_profile(name, self._directories)
-            except (SentinelError, OSError) as error:
-                rows.append((name, str(error)))
-                continue
-            mark = ""
-            if name == self._profile():
-                mark = self._say(" (in use)", "（当前）")
-            elif not self._ceiling.allows(profile):
-                mark = self._say(" (not from a cell)", "（不能从单元格切换）")
-            rows.append((name + mark, summary(profile, chinese=self._chinese)))
-        note = self._say(
-            "%sentinel_profile NAME goes on under that profile; variables stay, unless it says otherwise.",
-            "%sentinel_profile NAME 会切换到该配置；除非另有说明，变量会保留。",
-        )
-        return rendering.table_bundle(self._say("Sentinel: profiles", "Sentinel：配置"), rows, [note])
+        return profiles_page(self._directories, self._ceiling, self._profile(), chinese=self._chinese)
 
     def _help_page(self) -> Json:
         rows = [
@@ -229,7 +210,10 @@ class Magics:
                 "%sentinel_status --live",
                 self._say("the same as a widget that follows the cells", "同上，以随单元格更新的控件显示"),
             ),
-            ("%sentinel_profile", self._say("list the profiles", "列出所有配置")),
+            (
+                "%sentinel_profile",
+                self._say("list the profiles and what each allows", "列出所有配置及其权限"),
+            ),
             (
                 "%sentinel_profile NAME",
                 self._say(
@@ -277,17 +261,3 @@ class Magics:
 
     def _say(self, english: str, chinese: str) -> str:
         return chinese if self._chinese else english
-
-
-def summary(profile: Profile, *, chinese: bool) -> str:
-    """Return one line about a profile: its description and its most felt limits."""
-    resources = profile.resources
-    parts = [profile.description.rstrip(".。")]
-    for label, value in (
-        ("内存" if chinese else "memory", resources.memory_bytes),
-        ("处理器" if chinese else "CPUs", resources.cpu_count),
-        ("进程" if chinese else "processes", resources.pids),
-    ):
-        if value is not None:
-            parts.append(f"{label} {size_text(value) if label in ('memory', '内存') else value}")
-    return "; ".join(parts)

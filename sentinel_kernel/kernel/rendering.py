@@ -157,6 +157,38 @@ def table_bundle(title: str, rows: Sequence[tuple[str, str]], notes: Iterable[st
     }
 
 
+def columns_bundle(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Iterable[str] = ()
+) -> Json:
+    """Return the bundle for a table of several columns; in plain text the last one is not padded."""
+    notes = list(notes)
+    table = [list(header), *map(list, rows)]
+    widths = [max(len(printable(row[index], 40)) for row in table) for index in range(len(header))]
+    widths[-1] = 0
+    lines = [
+        "  ".join(
+            f"{printable(text, 40 if width else 200):<{width}}"
+            for text, width in zip(row, widths, strict=True)
+        )
+        for row in table
+    ]
+    cell = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;background:transparent"
+    head = "".join(f'<th scope="col" style="{cell};font-weight:600">{escape(text)}</th>' for text in header)
+    body = "".join(
+        '<tr style="background:transparent">'
+        + "".join(f'<td style="{cell}">{escape(text, _TEXT_CHARACTERS)}</td>' for text in row)
+        + "</tr>"
+        for row in rows
+    )
+    style = "border-collapse:collapse;margin:4px 0;font-size:inherit"
+    html = f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    extra = [_small(escape(note, _TEXT_CHARACTERS)) for note in notes]
+    return {
+        "text/html": _box(title, [f'<div style="overflow-x:auto">{html}</div>', *extra], _INFORMATION),
+        "text/plain": "\n".join(printable(line, _TEXT_CHARACTERS) for line in [title, *lines, *notes]),
+    }
+
+
 def said(violation: Json, key: str, language: str) -> str:
     """Return the message or hint in ``language`` (in English where there is no other)."""
     texts = violation.get(key)

@@ -44,10 +44,14 @@ def limits(resources: Resources) -> Iterator[str]:
 
 def network(policy: CompiledPolicy) -> str:
     """Return what sockets can reach."""
+    return "the sandbox alone: no other machine, no service of this one" if reaches_itself(policy) else "none"
+
+
+def reaches_itself(policy: CompiledPolicy) -> bool:
+    """Tell whether network sockets can be had, which reach the sandbox's own loopback."""
     number = policy.architecture.syscalls["socket"]
     arguments = [AF_INET, SOCK_STREAM, 0, 0, 0, 0]
-    refused = policy.decide(policy.architecture.audit_arch, number, arguments).action.refuses
-    return "none" if refused else "the sandbox alone: no other machine, no service of this one"
+    return not policy.decide(policy.architecture.audit_arch, number, arguments).action.refuses
 
 
 def calls(policy: CompiledPolicy) -> dict[str, list[str]]:

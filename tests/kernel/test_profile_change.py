@@ -118,6 +118,19 @@ def test_size_that_is_used_already_is_kept_and_said(book: Notebook) -> None:
     assert book.run("%sentinel_profile strict").reply["status"] == "ok"
 
 
+def test_alone_it_lists_what_each_profile_allows_and_how_a_cell_gets_it(book: Notebook) -> None:
+    shown = book.run("%sentinel_profile")
+    page = shown.bundles("text/plain")[0]
+    assert re.search(r"profile +a cell gets it +memory +CPUs +processes +sockets", page)
+    assert re.search(r"strict( \(in use\))? +freely +1 GiB +1 +\d+ +none +- +- ", page), page
+    assert re.search(
+        r"datascience( \(in use\))? +freely +50% of what is free +all +\d+ +within the sandbox", page
+    ), page
+    assert re.search(r"web +if you agree ", page), page
+    html = shown.bundles("text/html")[0]
+    assert html.count("<tr") == page.count("freely") + page.count("if you agree") + 1
+
+
 @OWN
 def test_worker_that_died_goes_on_under_the_profile_in_force(tmp_path: Path) -> None:
     with notebook(tmp_path) as book:

@@ -1,0 +1,101 @@
+"""`%sentinel_profile` alone: a table of the profiles, what each allows, and how a cell gets it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.kernel import rendering
+from sentinel_kernel.kernel.ceiling import ASK, FREE
+from sentinel_kernel.kernel.sizes_in_words import size_text
+from sentinel_kernel.policy.action import ActionKind
+from sentinel_kernel.policy.compare import compiled
+from sentinel_kernel.policy.in_words import reaches_itself
+from sentinel_kernel.policy.profile import list_profiles, load_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sentinel_kernel.kernel.ceiling import Ceiling
+    from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.policy.profile import Profile
+
+_COLUMNS = (
+    ("profile", "配置"),
+    ("a cell gets it", "单元格切换"),
+    ("memory", "内存"),
+    ("CPUs", "处理器"),
+    ("processes", "进程"),
+    ("sockets", "套接字"),
+    ("folders shown", "可见文件夹"),
+    ("asks about", "询问"),
+    ("for", "用途"),
+)
+_MOST_NAMED = 4
+
+
+def profiles_page(directories: Sequence[str], ceiling: Ceiling, in_use: str, *, chinese: bool) -> Json:
+    """Return the bundle of the table."""
+    rows, broken = [], []
+    for name in list_profiles(directories):
+        try:
+            profile = load_profile(name, directories)
+            rows.append(_row(profile, ceiling, in_use, chinese=chinese))
+        except (SentinelError, OSError) as error:
+            broken.append(f"{name}: {error}")
+    note = (
+        "%sentinel_profile NAME 会切换到该配置；变量会保留。若需要全新的沙箱，会先询问如何处理变量。"
+        if chinese
+        else "%sentinel_profile NAME goes on under that profile; variables stay. Where it takes a fresh sandbox, you "
+        "are asked first what becomes of them."
+    )
+    title = "Sentinel：配置" if chinese else "Sentinel: profiles"
+    header = [zh if chinese else english for english, zh in _COLUMNS]
+    return rendering.columns_bundle(title, header, rows, [*broken, note])
+
+
+def _row(profile: Profile, ceiling: Ceiling, in_use: str, *, chinese: bool) -> list[str]:
+    policy = compiled(profile, os.uname().machine)
+    resources = profile.resources
+    none = "无限制" if chinese else "no limit"
+    asks = sorted(
+        {
+            rule.syscall
+            for rules in policy.rules.values()
+            for rule in rules
+            if rule.action.kind is ActionKind.ASK
+        }
+    )
+    reach = reaches_itself(policy)
+    # A file of somebody's own words: it is escaped where it is shown.
+    return [
+        profile.name + (("（当前）" if chinese else " (in use)") if profile.name == in_use else ""),
+        _how(ceiling.grants(profile), chinese=chinese),
+        _share(resources.memory_bytes, chinese=chinese) or none,
+        str(resources.cpu_count or ("全部" if chinese else "all")),
+        str(resources.pids or none),
+        ("仅沙箱内部" if chinese else "within the sandbox") if reach else ("无" if chinese else "none"),
+        _named([mount.path for mount in profile.filesystem.mounts]) or "-",
+        _named(asks) or "-",
+        profile.description,
+    ]
+
+
+def _share(size: object, *, chinese: bool) -> str:
+    if isinstance(size, str):
+        return f"空闲内存的 {size}" if chinese else f"{size} of what is free"
+    return "" if size is None else size_text(size)
+
+
+def _how(granted: str, *, chinese: bool) -> str:
+    if granted == FREE:
+        return "可自由切换" if chinese else "freely"
+    if granted == ASK:
+        return "需要您同意" if chinese else "if you agree"
+    return "不可" if chinese else "not here"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" +{more}" if more > 0 else "")
