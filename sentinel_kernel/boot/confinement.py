@@ -134,6 +134,8 @@ def apply_limits(context: BootContext) -> None:
     for what, value in process_limits(context.plan.sizes):
         inherited = resource.getrlimit(what)[1]
         bound = most.get(what, resource.RLIM_INFINITY)
+        if what == resource.RLIMIT_DATA and bound != resource.RLIM_INFINITY:
+            bound *= 2  # a heap's free part comes on top; the soft limit is not the cell's to raise
         if what == resource.RLIMIT_NOFILE and bound != resource.RLIM_INFINITY:
             bound += LENT_FILES
         hard = min((limit for limit in (inherited, bound) if limit != resource.RLIM_INFINITY), default=bound)
@@ -195,8 +197,9 @@ def hand_over(context: BootContext) -> None:
     descriptors = [context.listener]
     if context.workspace_upper >= 0:
         descriptors += [context.workspace_upper, context.workspace_context]
-    names = [name for name, _ in context.sized]
-    descriptors += [descriptor for _, descriptor in context.sized]
+    named = [*context.sized, *context.shown]
+    names = [name for name, _ in named]
+    descriptors += [descriptor for _, descriptor in named]
     socket.send_fds(context.report, [" ".join(["listener", *names]).encode()], descriptors)
     for descriptor in descriptors:
         os.close(descriptor)

@@ -36,3 +36,5 @@ class BootContext(MutableRecord):
     workspace_context: int = -1
     sized: list[tuple[str, int]] = fresh(default_factory=list)
     """Contexts (fspick(2)) of the file systems in memory whose size is the profile's, by the name of that size."""
+    shown: list[tuple[str, int]] = fresh(default_factory=list)
+    """Files that stand for the machine's own inside, open for the supervisor to write, by name."""

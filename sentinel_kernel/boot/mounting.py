@@ -127,6 +127,27 @@ def mount_proc(context: BootContext) -> None:
     mounts.mount("proc", f"{_staged(context)[0]}/proc", "proc", _SAFE | MountFlags.NOEXEC)
 
 
+def mount_shown(context: BootContext) -> None:
+    """Put files of the sandbox's own over those that tell how much memory and how many processors the machine has.
+
+    They lie outside the root, where nothing seals them; the supervisor writes them, as the profile's sizes change.
+    """
+    root, uppers, _ = _staged(context)
+    for name, place in (("meminfo", "/proc/meminfo"), ("online", "/sys/devices/system/cpu/online")):
+        if not os.path.exists(root + place):
+            continue
+        file = f"{uppers}/{name}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(file, flags, 0o444)
+        os.fchmod(descriptor, 0o444)
+        context.shown.append((name, descriptor))
+        with open(root + place, "rb") as machine:
+            os.write(descriptor, machine.read())
+        mounts.mount(file, root + place, "", MountFlags.BIND)
+        attributes = MountAttributes.RDONLY | MountAttributes.NOSUID | MountAttributes.NODEV
+        mounts.set_path_attributes(root + place, attributes | MountAttributes.NOEXEC)
+
+
 def mask_proc(context: BootContext) -> None:  # noqa: ARG001
     """Hide what /proc tells about the machine, and make the parts that change it read-only."""
     for name in PROC_MASKED:

@@ -23,6 +23,7 @@ STEPS: tuple[Callable[[BootContext], None], ...] = (
     mounting.mount_tree,
     mounting.mount_devices,
     mounting.mount_proc,
+    mounting.mount_shown,
     confinement.change_root,
     confinement.verify_root,
     confinement.forbid_namespaces,

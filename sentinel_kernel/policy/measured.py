@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sentinel_kernel.policy.action import Action, ActionKind
 from sentinel_kernel.policy.compiled import ORIGIN_SHARED, CompiledRule
-from sentinel_kernel.policy.regions import EVERYTHING, ArgumentTest
+from sentinel_kernel.policy.regions import EVERYTHING, LOW_32_BITS, ArgumentTest
 from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MAP_TYPE_AND_ANONYMOUS: Final = 0x0F | 0x20  # <asm-generic/mman-common.h>
 _MAP_SHARED_ANONYMOUS: Final = 0x01 | 0x20
+_RLIMIT_DATA: Final = 2  # <asm-generic/resource.h>
 
 MEASURED: Final[tuple[tuple[str, Region], ...]] = (
     ("mmap", (ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS, _MAP_SHARED_ANONYMOUS),)),
@@ -27,9 +28,12 @@ MEASURED: Final[tuple[tuple[str, Region], ...]] = (
     ("msgget", EVERYTHING),
     ("sched_setaffinity", EVERYTHING),
     ("sysinfo", EVERYTHING),
+    ("prlimit64", (ArgumentTest(1, LOW_32_BITS, _RLIMIT_DATA),)),
+    ("setrlimit", (ArgumentTest(0, LOW_32_BITS, _RLIMIT_DATA),)),
 )
 """Call -> where it is held. RLIMIT_DATA leaves out shared memory; System V's limits can't be set from here
-(ipc_namespaces(7) gives them to root alone); affinity is a process's own to change; sysinfo(2) tells of the machine."""
+(ipc_namespaces(7) gives them to root alone); affinity and the soft
+RLIMIT_DATA are a process's own to change; sysinfo(2) tells of the machine."""
 
 _HELD = Action(ActionKind.NOTIFY)
 _REASON = "it is counted against the profile's sizes"

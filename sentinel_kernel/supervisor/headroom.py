@@ -18,11 +18,8 @@ _WORTH_KILLING = 16
 """A process below a sixteenth of the limit is not what used it up."""
 
 _LEAST_BYTES = 16 << 20
-_RESERVE = 16
-"""A sixteenth of the limit is kept back: the traceback of a MemoryError is made out of it."""
-
-_SLACK = 8
-"""What is mapped and not touched, free parts of the heap above all, may be an eighth of the limit more."""
+_SLACK = 16
+"""What is mapped and not touched may be a sixteenth of the limit more than in an idle worker."""
 
 
 class Headroom:
@@ -33,13 +30,17 @@ class Headroom:
         self._processes = processes
         self._use = use
         self._written: dict[int, int] = {}
+        self._idle_bytes = -1
+        """What a worker that has run nothing has mapped and not touched: of libraries, stacks, the heap's parts."""
+
         self._dying = -1
 
-    def write(self, allowed_bytes: int, spared: int) -> None:
-        """Leave each process what the others and the files in memory leave of ``allowed_bytes``; not ``spared``.
+    def write(self, allowed_bytes: int, spared: int, *, trimming: bool = False) -> None:
+        """Leave each process what the others and the files in memory leave of ``allowed_bytes``, but for ``spared``.
 
         A single huge allocation then fails in the call. RLIMIT_DATA counts what is mapped, touched or not; the hard
-        limit, made for the ceiling, stays.
+        limit, made for the ceiling, stays. With ``trimming`` it is not known yet how much of each heap is free: all
+        of it is taken for free until the next sample.
         """
         total = self._use.total_bytes
         written = {}
@@ -47,8 +48,17 @@ class Headroom:
             if process.pid == spared:
                 continue
             others = max(0, total - process.anonymous_bytes)
-            slack = min(max(0, process.data_bytes - process.anonymous_bytes), allowed_bytes // _SLACK)
-            bound = allowed_bytes - allowed_bytes // _RESERVE - others + slack
+            bound = allowed_bytes - others
+            untouched = max(0, process.data_bytes - process.anonymous_bytes)
+            if self._idle_bytes < 0:
+                self._idle_bytes = untouched
+            slack = min(untouched, self._idle_bytes + allowed_bytes // _SLACK)
+            if trimming:
+                slack += process.heap_bytes()
+            elif process.data_bytes > bound // 2 and untouched > slack:
+                # A heap that was full once keeps its size; what is free in it must not count against new mappings.
+                slack += max(0, process.heap_bytes() - process.anonymous_bytes)
+            bound += slack
             bound = max(_LEAST_BYTES, bound) // _STEP_BYTES * _STEP_BYTES
             if self._written.get(process.pid) != bound:
                 with contextlib.suppress(OSError):

@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sentinel_kernel.policy.plan import Sizes
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.processes import Process, Processes
 
@@ -29,6 +30,7 @@ _LOOK_SECONDS = 1.0
 _NOTICED_BYTES = 4 << 20
 """Mappings are looked up at once where so much more of shared pages is resident than at the last look."""
 
+_FULL = 0.9
 MEMORY_FLOOR = 0.2
 """The share of the machine's memory that stays available to everything else."""
 
@@ -129,7 +131,8 @@ class MemoryUse:
         noticed = any(
             size > self._mapped.get(pid, (0, 0))[0] + _NOTICED_BYTES for pid, size in resident.items()
         )
-        if not noticed and now - self._looked < _LOOK_SECONDS:
+        # Those that are known may go at any time; whose sizes are unchanged is not looked at again.
+        if not noticed and not self._shared_bytes and now - self._looked < _LOOK_SECONDS:
             return
         self._looked = now
         seen = {process.pid: (process.mapped_bytes, process.virtual_bytes) for process in self._processes}
@@ -150,6 +153,16 @@ class MemoryUse:
         """Return the processes that hold most private memory, the largest first."""
         ordered = sorted(self._processes, key=lambda process: process.anonymous_bytes, reverse=True)
         return [(process, process.anonymous_bytes) for process in ordered[:count]]
+
+    def fullest(self, sizes: Sizes) -> tuple[str, int, int] | None:
+        """Return (name, used, size) of a file system in memory that is full now or was at the last sample, if any."""
+        now = {name: _used(descriptor) for name, descriptor in self._files.items()}
+        for name, used in now.items():
+            size: int = getattr(sizes, "tmp_bytes" if name == "home" else name)
+            most = max(used, self.held_bytes.get(name, 0))
+            if most >= size * _FULL:
+                return name, most, size
+        return None
 
     def as_seen(self, limit: int | None) -> tuple[int, int]:
         """Return (all, available) bytes of memory as programs inside should see them."""

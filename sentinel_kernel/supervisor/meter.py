@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import time
 
@@ -11,8 +12,9 @@ from sentinel_kernel.supervisor.headroom import Headroom
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.memory_use import Machine, MemoryUse
 from sentinel_kernel.supervisor.processes import Processes
+from sentinel_kernel.supervisor.seen_machine import SeenMachine
 from sentinel_kernel.supervisor.shares import Shares
-from sentinel_kernel.supervisor.soft_memory import SoftMemory, memory_limit
+from sentinel_kernel.supervisor.soft_memory import SoftMemory, file_limit, memory_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +36,18 @@ _TOUCHED_A_SECOND = 2 << 30
 _SHARE_OF_TIME = 50
 """Measuring may take a fiftieth of a processor: what takes long is done less often, save near the limit."""
 
+_LOOKS = 4
+"""At the pace of the last sample, so many more are taken before the soft mark."""
+
 SOFT_SHARE = 0.9
 _EXACT_SHARE = 0.7
 _EXACTLY_AT_MOST_BYTES = 2 << 30
-_SUSPECT_SHARE = 0.85
+_SUSPECT_SHARE = 0.7
+_SUSPECT_ERRORS = ("Process", "Worker", "RuntimeError", "OSError", "ImportError", "SystemError")
+"""What a refused allocation becomes where it is not MemoryError: of a child process, a thread, mmap, a library."""
+
+_ABRUPT = (signal.SIGABRT, signal.SIGBUS, signal.SIGSEGV)
+"""How programs die that do not check whether they got memory."""
 
 
 class Meter(Keeper):
@@ -73,6 +83,7 @@ class Meter(Keeper):
         self._shares = current.handler.shares = Shares(current, self._use, self._processes)
         self._headroom = Headroom(self._processes, self._use)
         self._soft = SoftMemory(current)
+        self._seen = SeenMachine(current.sandbox.shown)
         self._sizes = current.preparation.plan.sizes
         self._told_limits = None
         self.running = False
@@ -80,13 +91,26 @@ class Meter(Keeper):
         self._cpu_at = time.monotonic()
         self._cpu_percent = 0.0
         self._peak = 0
+        self._growth = 0.0
+        self._measured_at = time.monotonic()
         self._data_peak = 0
         self._over_since: float | None = None
         self._due = time.monotonic() + _SETTLED_SECONDS
         self._settle = self._due
+        self._show(current)
 
-    def sandbox_gone(self, cause: dict[str, Any]) -> None:  # noqa: ARG002 - of whatever cause
-        """Stop measuring."""
+    def sandbox_gone(self, cause: dict[str, Any]) -> None:
+        """Stop measuring; a signal that came for lack of memory becomes a limit's ``cause``."""
+        current, limit = self._current, self._sizes.memory_bytes
+        if current is not None and cause.get("kind") == "signal" and cause.get("signal") in _ABRUPT:
+            full = self._use.fullest(self._sizes)
+            told: dict[str, Any] = {}
+            if cause["signal"] == signal.SIGBUS and full is not None:
+                told = file_limit(current, *full)
+            elif limit and max(self._peak, self._data_peak) >= limit * _SUSPECT_SHARE:
+                told = memory_limit(current, "kill", self._peak, self._use, self._processes)
+            if told:
+                cause.update(kind="limit", limit=told)
         self._leave()
 
     def _leave(self) -> None:
@@ -104,11 +128,20 @@ class Meter(Keeper):
             return
         self.running = True
         self._settle = None
+        self._take_sizes(self._current)
         self._cpu_before = self._read_cpu(self._processes.cpu_seconds())
         self._peak = self._use.shown_bytes
         self._data_peak = 0
+        self._shares.refused = False
         self._soft.begin_cell(self._use.total_bytes)
+        allowed = self._allowed()
         self._due = time.monotonic() + min(RUNNING_SECONDS, self._interval())
+        if allowed is not None:
+            trimming = self._use.total_bytes > allowed * _EXACT_SHARE
+            if trimming:
+                self._soft.trim()
+                self._due = time.monotonic() + 2 * _LEAST_SECONDS
+            self._leave_headroom(allowed, trimming=trimming)
 
     def end_cell(self, message: dict[str, Any]) -> None:
         """Take the cell's last sample, and say so where memory is what it ended for."""
@@ -116,13 +149,16 @@ class Meter(Keeper):
             return
         self._measure()
         self.running = False
-        ename = str(message.get("ename") or "")
-        failed = message.get("status") == "error"
+        allowed = self._allowed()
+        if allowed is not None:
+            self._headroom.forget()
+            self._leave_headroom(allowed)
         limit = self._sizes.memory_bytes
-        if limit and failed and not self._soft.told:
-            near = max(self._peak, self._data_peak) >= limit * _SUSPECT_SHARE
-            if ename.endswith("MemoryError") or (near and ename != "KeyboardInterrupt"):
-                used = max(self._peak, min(self._data_peak, limit))
+        if limit and message.get("status") == "error" and not self._soft.told:
+            used = max(self._peak, min(self._data_peak, limit))
+            ename = str(message.get("ename") or "")
+            suspect = used >= limit * _SUSPECT_SHARE and any(word in ename for word in _SUSPECT_ERRORS)
+            if ename.endswith("MemoryError") or self._shares.refused or suspect:
                 self._send_limit(memory_limit(self._current, "refused", used, self._use, self._processes))
         self._tell()
         self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
@@ -168,7 +204,10 @@ class Meter(Keeper):
             return RUNNING_SECONDS
         left = limit * SOFT_SHARE - self._use.total_bytes
         processors = self._sizes.cpu_count or 2
-        return min(RUNNING_SECONDS, max(_LEAST_SECONDS, left / (_TOUCHED_A_SECOND * processors)))
+        reached = left / (_TOUCHED_A_SECOND * processors)
+        if self._growth > 0:
+            reached = min(reached, left / self._growth / _LOOKS)
+        return min(RUNNING_SECONDS, max(_LEAST_SECONDS, reached))
 
     def _allowed(self) -> int | None:
         """Return what the sandbox may use now: the profile's memory, or less where the machine runs short."""
@@ -176,26 +215,42 @@ class Meter(Keeper):
         limit = self._sizes.memory_bytes
         return spare if limit is None else min(limit, spare)
 
-    def _measure(self) -> None:
-        current = self._current
-        if current is None:
-            return
+    def _take_sizes(self, current: Current) -> None:
+        """Take note where the profile's sizes, or the person's own, have become other ones."""
         sizes = current.preparation.plan.sizes
         if sizes is not self._sizes:
             self._sizes = sizes
             self._headroom.forget()
+            self._soft.tell_processors(sizes.cpu_count)
+            self._show(current)
+
+    def _measure(self) -> None:
+        current = self._current
+        if current is None:
+            return
+        self._take_sizes(current)
         self._processes.refresh()
-        limit = sizes.memory_bytes
+        limit = self._sizes.memory_bytes
         forked = len(self._processes) > 2
         exactly_above = int(limit * _EXACT_SHARE) if limit is not None and forked else None
+        before, at = self._use.total_bytes, self._measured_at
         used = self._use.measure(exactly_above=exactly_above)
+        self._measured_at = time.monotonic()
+        self._growth = (used - before) / max(self._measured_at - at, _LEAST_SECONDS)
         self._shares.seen()
-        self._peak = max(self._peak, used)
+        self._show(current)
+        self._peak = max(self._peak, self._use.shown_bytes)
         worker = max(current.worker_pid, current.sandbox.pid)
         for process in self._processes:
             if process.pid == worker:
                 self._data_peak = max(self._data_peak, process.data_bytes)
         self._read_cpu(self._processes.cpu_seconds())
+
+    def _show(self, current: Current) -> None:
+        """Have programs inside see the profile's memory and processors."""
+        total, available = self._use.as_seen(self._sizes.memory_bytes)
+        self._seen.show_memory(total, available, self._use.shared_bytes + self._use.disk_bytes)
+        self._seen.show_processors(current.preparation.plan.cpus or os.sched_getaffinity(0))
 
     def _read_cpu(self, seconds: float) -> float:
         now = time.monotonic()
@@ -212,8 +267,7 @@ class Meter(Keeper):
         if allowed is None:
             return None
         worker = current.worker_pid
-        spared = current.sandbox.pid if worker > 0 else -1
-        self._headroom.write(allowed, spared)
+        self._leave_headroom(allowed)
         if self.running and worker > 0 and self._soft.due(used, int(allowed * SOFT_SHARE)):
             told = memory_limit(current, "soft", used, self._use, self._processes)
             if self._soft.raise_it(told):
@@ -224,6 +278,20 @@ class Meter(Keeper):
             self._over_since = None
             return None
         return self._kill(current, used, allowed)
+
+    def _leave_headroom(self, allowed: int, *, trimming: bool = False) -> None:
+        """Have what is more than the running cell may use refused: up to the soft mark, so that an error can be shown.
+
+        A cell that begins above the mark may use half of what is left; between cells all may be used.
+        """
+        current = self._current
+        if current is None:
+            return
+        bound = allowed
+        if self.running:
+            begun = min(self._soft.begun_at, allowed)
+            bound = max(int(allowed * SOFT_SHARE), begun + (allowed - begun) // 2)
+        self._headroom.write(bound, current.sandbox.pid if current.worker_pid > 0 else -1, trimming=trimming)
 
     def _kill(self, current: Current, used: int, allowed: int) -> dict[str, Any] | None:
         """Kill the worst process, children first; return the cause where that is the worker."""

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _TEXT_BYTES = 512
+_MAPS_BYTES = 4096
+"""The heap comes right after the program itself."""
+
 _KEPT_OPEN = 32
 """Files of so many processes stay open: reading one anew costs five times as much."""
 
@@ -98,6 +101,18 @@ class Process:
             text = file.read()
         found = text.partition(b"Pss_Anon:")[2].split(None, 1)
         return int(found[0]) * 1024 if found else self.anonymous_bytes
+
+    def heap_bytes(self) -> int:
+        """Return the size of its heap (brk(2)), free parts and all; it can't shrink below what was allocated last."""
+        try:
+            with open(f"/proc/{self.pid}/maps", "rb", buffering=0) as file:
+                text = file.read(_MAPS_BYTES)
+        except OSError:
+            return 0
+        lines = [line for line in text.splitlines() if line.endswith(b"[heap]")]
+        if not lines:
+            return 0
+        return int(lines[-1].split()[0].partition(b"-")[2], 16) - int(lines[0].partition(b"-")[0], 16)
 
     def name(self) -> str:
         """Return the name of its program; what a process calls itself, to be shown and no more."""

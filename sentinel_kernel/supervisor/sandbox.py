@@ -17,8 +17,8 @@ from sentinel_kernel.boot.sequence import boot
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.linux import mounts, namespaces
 from sentinel_kernel.linux.seccomp import Listener
-from sentinel_kernel.policy.plan import inodes_for
-from sentinel_kernel.record import MutableRecord
+from sentinel_kernel.policy.plan import SHOWN_FILES, inodes_for
+from sentinel_kernel.record import MutableRecord, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class Sandbox(MutableRecord):
     boot_seconds: float
     sized: tuple[tuple[str, int], ...] = ()
     """Contexts of the file systems in memory whose size is the profile's, by the name of that size."""
+    shown: Mapping[str, int] = fresh(default_factory=dict)
+    """Files that stand for the machine's own inside, by name, open for writing."""
     exit_status: int | None = None
 
     def end(self) -> int:
@@ -95,9 +97,9 @@ class Sandbox(MutableRecord):
             if descriptor >= 0:
                 os.close(descriptor)
                 setattr(self, name, -1)
-        for _, descriptor in self.sized:
+        for descriptor in (*(descriptor for _, descriptor in self.sized), *self.shown.values()):
             os.close(descriptor)
-        self.sized = ()
+        self.sized, self.shown = (), {}
 
     def descriptors(self) -> tuple[int, ...]:
         """Return what a loop has to watch: listener, init's standard error, init's socket, the pidfd of pid 1."""
@@ -223,7 +225,8 @@ def start_sandbox(
             workspace_upper=descriptors[1] if len(descriptors) > 1 else -1,
             workspace_context=descriptors[2] if len(descriptors) > 1 else -1,
             boot_seconds=time.monotonic() - started,
-            sized=tuple(zip(names, sized, strict=True)),
+            sized=tuple(named for named in zip(names, sized, strict=True) if named[0] not in SHOWN_FILES),
+            shown={name: file for name, file in zip(names, sized, strict=True) if name in SHOWN_FILES},
         )
         # One that was killed meanwhile is seen by its pidfd, as any other that dies.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):

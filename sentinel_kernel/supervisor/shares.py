@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import struct
 import time
 
@@ -31,6 +32,8 @@ _MASK_BYTES = 512
 #                  u16 procs, pad; ulong totalhigh, freehigh; u32 mem_unit; } of <linux/sysinfo.h>, 64 bits
 _SYSINFO = struct.Struct("=q3Q6QHH4xQQI4x")
 _LOAD_ONE = 1 << 16
+_RLIMIT = struct.Struct("=QQ")  # struct rlimit64: soft, hard
+_INFINITE = (1 << 64) - 1
 _FORGOTTEN_SECONDS = 0.005
 """A call that was let go so long ago is in the list of mappings, if it has not ended."""
 
@@ -48,6 +51,9 @@ class Shares:
         self._granted: list[tuple[float, int]] = []
         self._segments = 0
         self._queues = 0
+        self.refused = False
+        """Memory was refused since somebody last took note."""
+
         calls: dict[str, Callable[[Listener, Notification], bool]] = {
             "mmap": self._map,
             "memfd_create": self._make_file,
@@ -55,6 +61,8 @@ class Shares:
             "msgget": self._make_queue,
             "sched_setaffinity": self._place,
             "sysinfo": self._tell,
+            "prlimit64": self._limit,
+            "setrlimit": self._limit_own,
         }
         numbers = current.handler.policy.architecture.syscalls
         self._calls = {numbers[name]: answer for name, answer in calls.items() if name in numbers}
@@ -74,6 +82,7 @@ class Shares:
         length = notification.arguments[1]
         allowed = self._current.preparation.plan.sizes.memory_bytes
         if allowed is not None and not self._fits(length, int(allowed * _SHARE)):
+            self.refused = True
             listener.refuse(notification.id, errno.ENOMEM)
             return True
         self._granted.append((time.monotonic(), length))
@@ -144,6 +153,7 @@ class Shares:
         key, size, flags = notification.arguments[0] & 0xFFFFFFFF, *notification.arguments[1:3]
         if key == 0 or flags & _IPC_CREAT:
             if self._segments + size > self._current.preparation.plan.sizes.shm_bytes:
+                self.refused = True
                 listener.refuse(notification.id, errno.ENOSPC)
                 return True
             self._segments += max(size, 4096)
@@ -189,6 +199,48 @@ class Shares:
         except OSError as error:
             return error.errno or errno.EPERM
         return 0
+
+    def _limit(self, listener: Listener, notification: Notification) -> bool:
+        """Set RLIMIT_DATA in the caller's stead, up to the profile's memory: headroom is not the cell's to raise."""
+        wanted_id, _, new, old = notification.arguments[:4]
+        if new == 0:
+            listener.proceed(notification.id)  # it only asks
+            return True
+        if old != 0:
+            listener.refuse(notification.id, errno.EPERM)  # the C library asks and sets in two calls
+            return True
+        return self._set_data_limit(listener, notification, wanted_id & 0xFFFFFFFF, new)
+
+    def _limit_own(self, listener: Listener, notification: Notification) -> bool:
+        return self._set_data_limit(listener, notification, 0, notification.arguments[1])
+
+    def _set_data_limit(
+        self, listener: Listener, notification: Notification, wanted_id: int, address: int
+    ) -> bool:
+        content = read_memory(notification.thread, address, _RLIMIT.size)
+        target = self._outside(wanted_id, notification.thread)
+        if not listener.is_valid(notification.id):
+            return True
+        number = 0
+        if len(content) < _RLIMIT.size:
+            number = errno.EFAULT
+        elif target is None:
+            number = errno.ESRCH
+        else:
+            soft, hard = _RLIMIT.unpack(content)
+            before = resource.prlimit(target, resource.RLIMIT_DATA)
+            allowed = self._current.preparation.plan.sizes.memory_bytes
+            most = max(before[0], allowed) if allowed is not None else _INFINITE
+            soft = min(soft, most, before[1] if before[1] != resource.RLIM_INFINITY else _INFINITE)
+            if hard < soft:
+                number = errno.EINVAL
+            else:
+                resource.prlimit(target, resource.RLIMIT_DATA, (-1 if soft == _INFINITE else soft, before[1]))
+        if number:
+            listener.refuse(notification.id, number)
+        else:
+            listener.answer(notification.id, 0)
+        return True
 
     def _outside(self, inside: int, caller: int) -> int | None:
         """Return the host's number of the thread that the caller calls ``inside``; None where there is none."""

@@ -24,6 +24,7 @@ _AGAIN_SECONDS = 0.3
 _GROWTH = 64
 """A cell that begins above the mark may run: only one that has grown by a 64th of it is stopped."""
 
+_LIMIT_NAMES = {"disk_bytes": "disk", "tmp_bytes": "tmp", "home": "tmp", "shm_bytes": "shm"}
 _SHOWN_FILES = {"disk_bytes": "held files", "tmp_bytes": "/tmp", "home": "HOME", "shm_bytes": "/dev/shm"}
 
 
@@ -62,11 +63,20 @@ class SoftMemory:
         with contextlib.suppress(
             OSError
         ):  # full where the cell never reads it: the exception has no text then
-            os.write(pipe, _words(limit).encode() + b"\n")
+            os.write(pipe, f"error {_words(limit)}\n".encode())
         with contextlib.suppress(ProcessLookupError):
             signal_thread(worker, worker, MEMORY_SIGNAL)
         first, self.told = not self.told, True
         return first
+
+    def tell_processors(self, count: int | None) -> None:
+        """Have the worker set its thread-pool variables, for libraries and processes that are not started yet."""
+        wanted = count or len(os.sched_getaffinity(0))
+        if self._current.word_pipe < 0 or not catches(self._current.worker_pid, MEMORY_SIGNAL):
+            return
+        with contextlib.suppress(OSError):
+            os.write(self._current.word_pipe, f"processors {wanted}\n".encode())
+            signal_thread(self._current.worker_pid, self._current.worker_pid, MEMORY_SIGNAL)
 
     def trim(self) -> None:
         """Ask the worker for the free pages of its heap; no cell runs."""
@@ -89,6 +99,20 @@ def memory_limit(
         "profile": current.preparation.profile.name,
         "backend": getattr(getattr(current, "backend", None), "name", "fallback"),
         "detail": _holders(current, use, processes),
+    }
+
+
+def file_limit(current: Current, name: str, used: int, allowed: int) -> dict[str, Any]:
+    """Return the event of a file system in memory that was full when a mapped file of it was written (SIGBUS)."""
+    return {
+        "name": _LIMIT_NAMES[name],
+        "stage": "kill",
+        "used": used,
+        "allowed": allowed,
+        "unit": "bytes",
+        "profile": current.preparation.profile.name,
+        "backend": getattr(getattr(current, "backend", None), "name", "fallback"),
+        "detail": f"a mapped file in {_SHOWN_FILES[name]}",
     }
 
 

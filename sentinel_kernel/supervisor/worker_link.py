@@ -55,7 +55,7 @@ class WorkerLink:
         self._control = control
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
-    def fork_worker(
+    def fork_worker(  # noqa: PLR0917 - each is one field of the packet
         self,
         listening: Sequence[socket.socket],
         stack_pipe: int,

@@ -16,7 +16,7 @@ from sentinel_kernel.worker.forked import end_if_forked
 from sentinel_kernel.worker.late_debugger import LateDebugger
 from sentinel_kernel.worker.output import OutputThread, OutStream
 from sentinel_kernel.worker.shell import ZMQInteractiveShell
-from sentinel_kernel.worker.soft_memory import let_go
+from sentinel_kernel.worker.soft_memory import after_cell, keep_room
 from sentinel_kernel.worker.spare_files import lend_files, take_back_files
 
 if TYPE_CHECKING:
@@ -116,13 +116,13 @@ class SentinelKernel(IPythonKernel):
         if isinstance(self.shell, ZMQInteractiveShell):
             self.shell.expect(code)
         take_back_files()
+        keep_room()
         try:
             reply: Any = await super().do_execute(code, *args, **kwargs)
         finally:
             end_if_forked(self.own_pid)
         lend_files()
-        if str(reply.get("ename", "")).endswith("MemoryError"):
-            let_go()
+        after_cell(str(reply.get("ename", "")))
         # ipykernel does so next, by a round trip to IOPub's thread. The cell's code is done: no interrupt comes now.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, OutStream):

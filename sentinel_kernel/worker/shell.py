@@ -9,7 +9,7 @@ from typing import Any
 from ipykernel import zmqshell
 
 from sentinel_kernel.worker.forked import end_if_forked
-from sentinel_kernel.worker.soft_memory import make_room
+from sentinel_kernel.worker.soft_memory import empty_frames, make_room, shorten
 from sentinel_kernel.worker.spare_files import lend_files
 
 
@@ -33,11 +33,14 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
         self._expected.code, self._expected.transformed = code, None
 
     def showtraceback(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the base has it
-        """Show the error of a cell; one about memory needs some to be shown."""
+        """Show the error of a cell; one about memory, or about open files, needs some to be shown."""
         end_if_forked(self.kernel.own_pid, sys.exc_info()[1])
         lend_files()
-        if isinstance(sys.exc_info()[1], MemoryError):
+        error = sys.exc_info()[1]
+        if isinstance(error, MemoryError):
             make_room()
+            shorten(error.__traceback__)
+            empty_frames(error)
         super().showtraceback(*args, **kwargs)
 
     def transform_cell(self, raw_cell: str) -> str:

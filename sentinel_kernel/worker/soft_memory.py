@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import os
 import resource
 import signal
@@ -14,33 +16,50 @@ from IPython.core.interactiveshell import InteractiveShell
 from sentinel_kernel.worker.heap import trim_heap
 
 if TYPE_CHECKING:
-    from types import FrameType
-
-# Loaded now, as there may be no memory to load it when it is needed; a cell finds it not imported, as under ipykernel.
-sys.modules.pop("resource")
+    from types import FrameType, TracebackType
 
 _TEXT_BYTES = 4096
-_RESERVE = 15
+_RESERVE = 9
+_BALLAST_BYTES = 8 << 20
+_SHOWN_FRAMES = 100
+_THREAD_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_pools = {name: os.environ[name] for name in _THREAD_POOLS if name in os.environ}
+
 _RUN_CODE = InteractiveShell.run_code.__code__
 
 
 def raise_at(number: int, words: int) -> None:
-    """Raise MemoryError at signal ``number``, with the last line that the pipe ``words`` holds as its text.
+    """Raise MemoryError at signal ``number``, with the text that the pipe ``words`` holds (``error``).
 
-    Only while a cell's own code runs in the main thread: elsewhere it would end the kernel instead of the cell. Between
-    cells the signal asks for the heap's free pages.
+    Only while a cell's own code runs in the main thread: elsewhere it would end the kernel instead of the cell. Without
+    words the signal asks for the heap's free pages.
     """
 
     def stop(_number: int, frame: FrameType | None) -> None:
         try:
-            text = os.read(words, _TEXT_BYTES).decode("utf-8", "replace")
+            lines = os.read(words, _TEXT_BYTES).decode("utf-8", "replace").splitlines()
         except OSError:  # the cell's code has read or closed it
-            text = ""
-        if _in_cell(frame):
-            raise MemoryError(*text.strip().splitlines()[-1:])
+            lines = []
+        told = dict(line.partition(" ")[::2] for line in lines)
+        if "processors" in told:
+            _size_thread_pools(told["processors"])
+        if "error" in told and _in_cell(frame):
+            raise MemoryError(told["error"])
         trim_heap()
+        _tight.append(True)
 
     signal.signal(number, stop)
+    # It was loaded ahead, as it is needed where nothing can be loaded; a cell finds it as under ipykernel.
+    sys.modules.pop("resource", None)
+
+
+def _size_thread_pools(count: str) -> None:
+    """Set the variables that libraries and child processes take their number of threads from, unless the cell did."""
+    global _pools  # noqa: PLW0603 - the environment is the process's, and so is what was last put there
+    for name in _THREAD_POOLS:
+        if os.environ.get(name) in (None, _pools.get(name)):
+            os.environ[name] = count
+    _pools = dict.fromkeys(_THREAD_POOLS, count)
 
 
 def _in_cell(frame: FrameType | None) -> bool:
@@ -54,8 +73,23 @@ def _in_cell(frame: FrameType | None) -> bool:
     return False
 
 
+_ballast: list[mmap.mmap] = []
+_tight: list[bool] = []
+"""Not empty where the supervisor has said that memory is short."""
+
+
+def keep_room() -> None:
+    """Keep some memory, never touched, that can be given up where none is left."""
+    if not _ballast:
+        # A bytearray would be touched, by filling it with zeros.
+        with contextlib.suppress(OSError):
+            _ballast.append(mmap.mmap(-1, _BALLAST_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
+
 def make_room() -> None:
     """Raise the limit of this process by what is kept back for an error's traceback; the supervisor takes it back."""
+    while _ballast:
+        _ballast.pop().close()
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if soft != resource.RLIM_INFINITY:
         more = soft + soft // _RESERVE
@@ -64,13 +98,49 @@ def make_room() -> None:
         )
 
 
+def shorten(traceback_: TracebackType | None) -> None:
+    """Take the middle out of a traceback that is too long to be shown in good time: of a recursion without end."""
+    length, last = 0, traceback_
+    while last is not None:
+        length, last = length + 1, last.tb_next
+    if traceback_ is None or length <= 2 * _SHOWN_FRAMES:
+        return
+    cut = traceback_
+    for _ in range(_SHOWN_FRAMES - 1):
+        cut = cut.tb_next or cut
+    rest: TracebackType | None = cut
+    for _ in range(length - 2 * _SHOWN_FRAMES + 1):
+        rest = rest.tb_next if rest is not None else None
+    cut.tb_next = rest
+
+
+def after_cell(ename: str) -> None:
+    """Give memory back that a cell had, where it is short."""
+    if ename.endswith("MemoryError"):
+        let_go()
+    elif _tight:
+        trim_heap()
+    _tight.clear()
+
+
 def let_go() -> None:
-    """Give up what the frames of the last error hold: after a MemoryError that is what there is too much of.
+    """Give up what the last error holds, and the free pages of the heap."""
+    empty_frames(getattr(sys, "last_value", None))
+    trim_heap()
+
+
+def empty_frames(error: BaseException | None) -> None:
+    """Empty the frames of an error and of those before it: after a MemoryError that is what there is too much of.
 
     Variables of the notebook are no part of a frame; %debug finds the frames, without their variables.
     """
-    error = getattr(sys, "last_value", None)
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:  # without memory, Python chains an error to itself
+        seen.add(id(error))
         traceback.clear_frames(error.__traceback__)
+        position = error.__traceback__
+        while position is not None:
+            # Until Python 3.12 a frame keeps the copy of its variables that was asked for; asked again, it is empty.
+            len(position.tb_frame.f_locals)
+            position = position.tb_next
         error = error.__cause__ or error.__context__
-    trim_heap()
