@@ -38,6 +38,7 @@ class _Kind(MutableRecord):
     count: int
     last_ts: int
     answer: str = ""
+    noted: str = ""
     reported: int = 0
     line_reported: bool = False
     words: dict[str, Any] | None = None
@@ -111,11 +112,14 @@ class Refusals:
             self._keep(name, _Kind(violation, number, cell, 0, violation.last_time_ms, answer))
         kind = self._kinds[name]
         known = answer == "session" and kind.reported > 0
-        kind.count += 1
-        kind.last_ts = int(time.time() * 1000)
+        if kind.noted != violation.id:  # an answer that did not get onto the disk in time is noted again
+            kind.noted = violation.id
+            kind.count += 1
+            kind.last_ts = int(time.time() * 1000)
         if not known:
             kind.next_at = 0.0
-        self._dirty[name] = None
+        if kind.count > kind.reported:
+            self._dirty[name] = None
         return known
 
     def words(self, message: Mapping[str, Any]) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import leaks
 import pytest
 from audit_rows import looked_into
+from conversation import Conversation
 from live_kernel import notebook
 from supervised import Supervised, own_folder
 from waiting import wait_until
@@ -168,6 +169,40 @@ def test_a_kill_is_in_it_with_its_words_and_told_to_a_webhook(tmp_path: Path) ->
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@pytest.mark.sandbox
+def test_every_answer_to_a_question_is_in_it_before_the_call_goes_on(tmp_path: Path) -> None:
+    profiles = tmp_path / "config" / "sentinel-kernel" / "profiles"
+    profiles.mkdir(parents=True)
+    asking = {"extends": "strict", "syscall_rules": [{"name": "socket", "action": "ASK", "comment": "why"}]}
+    (profiles / "asking.json").write_text(json.dumps(asking))
+    environment = {
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "SENTINEL_PROFILE": "asking",
+        "SENTINEL_SPARE": "off",
+    }
+    asked = (
+        "SELECT result, sum(count) FROM syscall_events WHERE action = 'ASK' GROUP BY result ORDER BY min(id)"
+    )
+    open_one = "import socket\ntry:\n    socket.socket().close(); print('open')\nexcept OSError: print('no')"
+    with audited(tmp_path, **environment) as (book, path):
+        talk = Conversation(book.client)
+        for answer, outcome in (("y", "open"), ("n", "no"), ("s", "open")):
+            cell = talk.execute(open_one, allow_stdin=True)
+            talk.wait_for_prompt()
+            book.client.input(answer)
+            talk.wait_for_output(cell, "stream")
+            # The row is there although the cell may still run and nothing was asked to be written.
+            words = {"y": "once", "n": "no", "s": "session"}[answer]
+            assert f"asked: {words}" in [result for result, _ in rows(path, asked)]
+            assert talk.finish(cell).text == f"{outcome}\n"
+        many = "import socket\nfor _ in range(500): socket.socket().close()"
+        assert talk.run(many).content["status"] == "ok"  # allowed for the session: counted, not asked
+        talk.run("%sentinel_audit")
+        assert rows(path, asked) == [("asked: once", 1), ("asked: no", 1), ("asked: session", 501)]
+        [(kinds,)] = rows(path, "SELECT count(*) FROM syscall_events WHERE result = 'asked: session'")
+        assert kinds <= 20
 
 
 @pytest.mark.sandbox
