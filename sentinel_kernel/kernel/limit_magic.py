@@ -190,9 +190,10 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
     detail = str(told.get("detail") or "")
     rows.append(("由谁执行" if chinese else "kept by", f"{kept_by}: {detail}" if detail else kept_by))
     if processor := told.get("processor"):
-        rows.append(
-            ("处理器限制方式" if chinese else "processors kept by", _PROCESSOR[str(processor)][chinese])
-        )
+        held = told.get("throttled_seconds") or 0.0
+        shown = f"（已限制 {held:.1f} 秒）" if chinese else f" ({held:.1f} s held back so far)"
+        kept = _PROCESSOR[str(processor)][chinese] + (shown if held else "")
+        rows.append(("处理器限制方式" if chinese else "processors kept by", kept))
     note = (
         "在单元格开头用 %sentinel_limit 名称=值 设定，例如 %sentinel_limit memory=4G wall=60；"
         "off 取消自己的限制（不超过上限），profile 恢复配置的值。变量会保留。"

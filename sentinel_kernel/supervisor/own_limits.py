@@ -70,6 +70,7 @@ def limits_in_force(current: Current, request: StartRequest) -> dict[str, Any]:
     in_force, ceiling = values(sizes), values(current.preparation.ceiling)
     used = _used(current)
     own = dict(request.limits)
+    events = current.backend.events()
     rows = [
         {
             "name": name,
@@ -85,6 +86,7 @@ def limits_in_force(current: Current, request: StartRequest) -> dict[str, Any]:
         "backend": current.backend.name,
         "detail": current.backend.detail,
         "processor": _kept_by(current),
+        "throttled_seconds": events.throttled_seconds if events is not None else 0.0,
         "tasks_on_top": (process_limit(sizes) or 0) - (sizes.pids or 0) if sizes.pids is not None else 0,
     }
 
