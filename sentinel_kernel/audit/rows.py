@@ -35,12 +35,19 @@ class Rows:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Write into ``connection``."""
-        self._connection = connection
+        self.connection = connection
         self._executions: dict[int, int] = {}
         self._open: set[int] = set()
         self._run: dict[str, Any] = {}
         self._seen = False
         """The kernel's own row is there, in this transaction."""
+
+    def use(self, connection: sqlite3.Connection) -> None:
+        """Write into ``connection`` from here on; what another database holds is unknown in it."""
+        if connection is not self.connection:
+            self.connection = connection
+            self._executions.clear()
+            self._open.clear()
 
     def write(self, reports: Iterable[Report]) -> Written:
         """Write all reports, or none.
@@ -49,7 +56,7 @@ class Rows:
             sqlite3.Error: the database can't be written now; nothing was.
 
         """
-        connection = self._connection
+        connection = self.connection
         before = (dict(self._executions), set(self._open), dict(self._run))
         written = Written()
         connection.execute("BEGIN IMMEDIATE")
@@ -113,13 +120,13 @@ class Rows:
         known = self._executions.get(number)
         if known is None and msg_id:
             query = "SELECT max(id) FROM executions WHERE run_id = ? AND msg_id = ?"
-            known = self._connection.execute(query, (self._run.get("id"), msg_id)).fetchone()[0]
+            known = self.connection.execute(query, (self._run.get("id"), msg_id)).fetchone()[0]
         return known
 
     def _see_run(self, chain: Chain, written: Written) -> None:
         """Have the kernel's own row there: retention may have taken it while nothing was run."""
         self._seen = True
-        there = self._connection.execute("SELECT 1 FROM runs WHERE id = ?", (self._run["id"],)).fetchone()
+        there = self.connection.execute("SELECT 1 FROM runs WHERE id = ?", (self._run["id"],)).fetchone()
         if there is None:
             chain.insert("runs", self._run)
             written.rows += 1

@@ -200,6 +200,7 @@ _STEPS = (
         id INTEGER PRIMARY KEY, run_id TEXT REFERENCES runs(id), exec_id INTEGER REFERENCES executions(id),
         ts INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT, detail TEXT, seq INTEGER, hash BLOB);
     CREATE INDEX executions_run ON executions(run_id);
+    CREATE INDEX syscall_events_run ON syscall_events(run_id);
     CREATE TABLE chain (id INTEGER PRIMARY KEY CHECK (id = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL,
         pruned_ts INTEGER NOT NULL DEFAULT 0);
     """,

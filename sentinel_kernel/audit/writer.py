@@ -51,6 +51,7 @@ class Writer:
         self._settings = settings
         self._rows: Rows | None = None
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         self._waiting: list[Report] = []
         self._tokens: list[int] = []
         self._lost: dict[str, int] = {}
@@ -136,7 +137,7 @@ class Writer:
         try:
             rows = self._opened()
             if tokens:
-                self._connected().execute("PRAGMA synchronous = FULL")
+                rows.connection.execute("PRAGMA synchronous = FULL")
             written = rows.write(reports)
         except (sqlite3.Error, OSError, SentinelError) as error:
             self._broken(error)
@@ -155,13 +156,20 @@ class Writer:
         return True
 
     def _connected(self) -> sqlite3.Connection:
+        """Return the database; another one where the file was moved away: nobody would find the rows in it."""
+        if self._connection is not None and self._file != _identity(self._settings.path):
+            self._connection.close()
+            self._connection = None
         if self._connection is None:
             self._connection = open_for_writing(self._settings.path)
+            self._file = _identity(self._settings.path)
         return self._connection
 
     def _opened(self) -> Rows:
+        connection = self._connected()
         if self._rows is None:
-            self._rows = Rows(self._connected())
+            self._rows = Rows(connection)
+        self._rows.use(connection)
         return self._rows
 
     def _broken(self, error: Exception) -> None:
@@ -220,6 +228,14 @@ class Writer:
         # The supervisor may be gone, or not reading: its words are news, not promises. Nothing waits for it.
         with contextlib.suppress(OSError):
             self._sock.send(json.dumps(message).encode("ascii"))
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _remedy(error: Exception, path: str) -> str:

@@ -165,20 +165,23 @@ class AuditPage:
         first, last = points[0][0], points[-1][0]
         span = max(1, last - first)
         lines = []
-        for index, colour in ((1, "--jp-brand-color1,#1565c0"), (2, "--jp-warn-color1,#b26a00")):
+        for index, colour, dashes in (
+            (1, "--jp-brand-color1,#1565c0", ""),
+            (2, "--jp-warn-color1,#b26a00", ' stroke-dasharray="6 3"'),
+        ):
             top = max(1.0, *(float(point[index]) for point in points))
             marks = " ".join(
                 f"{(point[0] - first) / span * _WIDTH:.1f},{_HEIGHT - float(point[index]) / top * (_HEIGHT - 4):.1f}"
                 for point in _thinned(points)
             )
             lines.append(
-                f'<polyline fill="none" stroke="var({colour})" stroke-width="1.5" points="{marks}"></polyline>'
+                f'<polyline fill="none" stroke="var({colour})" stroke-width="1.5"{dashes} points="{marks}"></polyline>'
             )
         memory = size_text(max(point[1] for point in points))
         percent = max(point[2] for point in points)
         caption = self._say(
-            f"memory (blue, at most {memory}) and CPU (orange, at most {percent:.0f} %) over {span / 1000:.0f} s",
-            f"{span / 1000:.0f} 秒内的内存（蓝，最高 {memory}）与处理器（橙，最高 {percent:.0f} %）",
+            f"memory (full line, at most {memory}) and CPU (dashed, at most {percent:.0f} %) over {span / 1000:.0f} s",
+            f"{span / 1000:.0f} 秒内的内存（实线，最高 {memory}）与处理器（虚线，最高 {percent:.0f} %）",
         )
         return (
             f'<svg role="img" aria-label="{rendering.escape(caption)}" viewBox="0 0 {_WIDTH} {_HEIGHT}" '

@@ -165,6 +165,16 @@ def test_a_writer_ends_where_nothing_runs_and_another_comes(tmp_path: Path) -> N
     assert told["states"] == []
 
 
+def test_a_database_that_was_moved_away_is_made_anew(tmp_path: Path) -> None:
+    told = deliver("moved", tmp_path / "audit.db", tmp_path / "other.db")
+    assert told["executions"] == [1, 1]
+    assert told["faults"] == []
+    assert told["states"] == []
+    with looked_into(tmp_path / "other.db") as connection:
+        assert connection.execute("SELECT count(*) FROM executions").fetchone() == (2,)
+        assert chain.verify(connection).faults == ()
+
+
 def test_a_writer_that_is_killed_is_told_and_replaced(tmp_path: Path) -> None:
     told = deliver("killed_writer", tmp_path / "audit.db", "")
     assert [state["state"] for state in told["states"]] == ["failing", "on"]

@@ -235,5 +235,22 @@ def killed_writer(path, _unused):
     return {"states": played.states, **look(path)}
 
 
+def moved(path, other):
+    """Move the database away under a writer."""
+    played = Played(path)
+    played.begin("before")
+    played.end("before")
+    played.begin("under way")
+    played.synced()
+    for end in ("", "-wal", "-shm"):
+        os.rename(path + end, other + end)
+    played.end("under way")
+    played.begin("behind")
+    played.end("behind")
+    played.synced()
+    played.recorder.close()
+    return {"states": played.states, **look(path)}
+
+
 if __name__ == "__main__":
     print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))
