@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sentinel_kernel.policy.action import Action, ActionKind
 from sentinel_kernel.policy.compiled import ORIGIN_SHARED, CompiledRule
-from sentinel_kernel.policy.regions import EVERYTHING, LOW_32_BITS, ArgumentTest
+from sentinel_kernel.policy.regions import EVERYTHING, ArgumentTest
 from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
@@ -20,16 +20,21 @@ if TYPE_CHECKING:
 _MAP_TYPE_AND_ANONYMOUS: Final = 0x0F | 0x20  # <asm-generic/mman-common.h>
 _MAP_SHARED_ANONYMOUS: Final = 0x01 | 0x20
 _RLIMIT_DATA: Final = 2  # <asm-generic/resource.h>
+_LIMIT_NUMBERS: Final = 0x0F
+"""All that there are (RLIM_NLIMITS is 16); the Linux kernel refuses higher ones, which are held too. Each further bit
+would double what other rules of the call fall into."""
+
 
 MEASURED: Final[tuple[tuple[str, Region], ...]] = (
     ("mmap", (ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS, _MAP_SHARED_ANONYMOUS),)),
     ("memfd_create", EVERYTHING),
     ("shmget", EVERYTHING),
+    ("semget", EVERYTHING),
     ("msgget", EVERYTHING),
     ("sched_setaffinity", EVERYTHING),
     ("sysinfo", EVERYTHING),
-    ("prlimit64", (ArgumentTest(1, LOW_32_BITS, _RLIMIT_DATA),)),
-    ("setrlimit", (ArgumentTest(0, LOW_32_BITS, _RLIMIT_DATA),)),
+    ("prlimit64", (ArgumentTest(1, _LIMIT_NUMBERS, _RLIMIT_DATA),)),
+    ("setrlimit", (ArgumentTest(0, _LIMIT_NUMBERS, _RLIMIT_DATA),)),
 )
 """Call -> where it is held. RLIMIT_DATA leaves out shared memory; System V's limits can't be set from here
 (ipc_namespaces(7) gives them to root alone); affinity and the soft

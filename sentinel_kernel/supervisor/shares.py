@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 _MFD_CLOEXEC, _MFD_HUGETLB = 1, 4  # <linux/memfd.h>
 _IPC_CREAT = 0o1000  # <linux/ipc.h>; IPC_PRIVATE is the key 0
 _QUEUES = 64
-"""Message queues that a sandbox may make in its life: each holds 16 KiB, and no limit of ours counts those."""
+"""Message queues that a sandbox may make in its life."""
+
+_QUEUE_BYTES = 1 << 20
+"""16 KiB of text, and as many messages without any: each of those takes 64 bytes."""
+
+_SET_BYTES = 512
+_MANY_PROCESSES = 4096
 
 _MASK_BYTES = 512
 # struct sysinfo { long uptime; ulong loads[3], totalram, freeram, sharedram, bufferram, totalswap, freeswap;
@@ -51,6 +57,9 @@ class Shares:
         self._granted: list[tuple[float, int]] = []
         self._segments = 0
         self._queues = 0
+        # Each semaphore takes 64 bytes, and two more in each process that undoes what it did at its end (SEM_UNDO).
+        sizes = current.preparation.plan.sizes
+        self._semaphore_bytes = 64 + 2 * (sizes.pids or _MANY_PROCESSES)
         self.refused = False
         """Memory was refused since somebody last took note."""
 
@@ -58,6 +67,7 @@ class Shares:
             "mmap": self._map,
             "memfd_create": self._make_file,
             "shmget": self._make_segment,
+            "semget": self._make_semaphores,
             "msgget": self._make_queue,
             "sched_setaffinity": self._place,
             "sysinfo": self._tell,
@@ -151,21 +161,32 @@ class Shares:
     def _make_segment(self, listener: Listener, notification: Notification) -> bool:
         """Count the segments that were ever made: who removes one is not seen from here."""
         key, size, flags = notification.arguments[0] & 0xFFFFFFFF, *notification.arguments[1:3]
-        if key == 0 or flags & _IPC_CREAT:
-            if self._segments + size > self._current.preparation.plan.sizes.shm_bytes:
-                self.refused = True
-                listener.refuse(notification.id, errno.ENOSPC)
-                return True
-            self._segments += max(size, 4096)
-            self._use.segment_bytes = self._segments
-        listener.proceed(notification.id)
-        return True
+        return self._make(listener, notification, max(size, 4096) if key == 0 or flags & _IPC_CREAT else 0)
+
+    def _make_semaphores(self, listener: Listener, notification: Notification) -> bool:
+        """Count semaphores as segments: the Linux kernel keeps them in memory of its own."""
+        key, count, flags = (argument & 0xFFFFFFFF for argument in notification.arguments[:3])
+        makes = key == 0 or flags & _IPC_CREAT
+        return self._make(listener, notification, _SET_BYTES + count * self._semaphore_bytes if makes else 0)
 
     def _make_queue(self, listener: Listener, notification: Notification) -> bool:
-        if self._queues >= _QUEUES:
+        key, flags = (argument & 0xFFFFFFFF for argument in notification.arguments[:2])
+        makes = key == 0 or flags & _IPC_CREAT
+        if makes and self._queues >= _QUEUES:
             listener.refuse(notification.id, errno.ENOSPC)
             return True
-        self._queues += 1
+        self._queues += bool(makes)
+        return self._make(listener, notification, _QUEUE_BYTES if makes else 0)
+
+    def _make(self, listener: Listener, notification: Notification, size: int) -> bool:
+        """Let a call go on that takes ``size`` bytes, 0 for one that takes nothing, within those of shared memory."""
+        if self._segments + size > self._current.preparation.plan.sizes.shm_bytes:
+            self.refused = True
+            listener.refuse(notification.id, errno.ENOSPC)
+            return True
+        if size:
+            self._segments += size
+            self._use.segment_bytes = self._segments
         listener.proceed(notification.id)
         return True
 
@@ -202,9 +223,9 @@ class Shares:
 
     def _limit(self, listener: Listener, notification: Notification) -> bool:
         """Set RLIMIT_DATA in the caller's stead, up to the profile's memory: headroom is not the cell's to raise."""
-        wanted_id, _, new, old = notification.arguments[:4]
-        if new == 0:
-            listener.proceed(notification.id)  # it only asks
+        wanted_id, what, new, old = notification.arguments[:4]
+        if new == 0 or what & 0xFFFFFFFF != resource.RLIMIT_DATA:
+            listener.proceed(notification.id)  # it only asks, or is none at all
             return True
         if old != 0:
             listener.refuse(notification.id, errno.EPERM)  # the C library asks and sets in two calls
@@ -212,7 +233,11 @@ class Shares:
         return self._set_data_limit(listener, notification, wanted_id & 0xFFFFFFFF, new)
 
     def _limit_own(self, listener: Listener, notification: Notification) -> bool:
-        return self._set_data_limit(listener, notification, 0, notification.arguments[1])
+        what, new = notification.arguments[:2]
+        if what & 0xFFFFFFFF != resource.RLIMIT_DATA:
+            listener.proceed(notification.id)
+            return True
+        return self._set_data_limit(listener, notification, 0, new)
 
     def _set_data_limit(
         self, listener: Listener, notification: Notification, wanted_id: int, address: int

@@ -49,8 +49,9 @@ def raise_at(number: int, words: int) -> None:
         _tight.append(True)
 
     signal.signal(number, stop)
-    # It was loaded ahead, as it is needed where nothing can be loaded; a cell finds it as under ipykernel.
-    sys.modules.pop("resource", None)
+    # They were loaded ahead, as they are needed where nothing can be loaded; a cell finds them as under ipykernel.
+    for name in ("resource", "mmap"):
+        sys.modules.pop(name, None)
 
 
 def _size_thread_pools(count: str) -> None:
