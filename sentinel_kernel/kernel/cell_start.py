@@ -43,7 +43,9 @@ class CellStart:
         changes = [action for action in actions if isinstance(action, LimitChange)]
         switches = [action for action in actions if isinstance(action, Switch) and action.beyond]
         beyond = [self._host.profile_switch.unreachable(cell, switch) for switch in switches]
-        if why := next(filter(None, [*map(self._host.limits.beyond, changes), *beyond]), ""):
+        if why := next(
+            filter(None, [*(self._host.limits.unreachable(cell, one) for one in changes), *beyond]), ""
+        ):
             self._refuse_usage(cell, why)
             return
         self._act(cell, actions)
@@ -94,7 +96,13 @@ class CellStart:
                 cell.displays.append(page)
             self._act(cell, rest)
 
-        self._host.limits.change(change, self._current(cell, done))
+        def permitted(why: str) -> None:
+            if why:
+                self._refuse_usage(cell, why)
+            else:
+                self._host.limits.change(change, self._current(cell, done))
+
+        self._host.limits.permit(cell, change, self._current(cell, permitted))
 
     def _switch(self, cell: Cell, switch: Switch, rest: list[Action]) -> None:
         from sentinel_kernel.kernel.profile_switch import Turn  # noqa: PLC0415 - not on the start path

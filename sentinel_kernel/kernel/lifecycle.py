@@ -61,6 +61,9 @@ class Lifecycle:
         self.own_limits: dict[str, float | None] = {}
         """Limits that the person has set (policy/own_limits.py); every sandbox gets them."""
 
+        self.granted_limits: tuple[str, ...] = ()
+        """Those that the person was asked about, because they go beyond the ceiling."""
+
         self.generation = 0
         self.ready: Json = {}
         """The supervisor's last ``ready`` event."""
@@ -111,7 +114,15 @@ class Lifecycle:
         if first_execution_count > 1:
             extra = (f"--SentinelKernel.first_execution_count={first_execution_count}",)
         if self.link is not None and not self.link.gone:
-            request = start_request(self._settings, 0, self.profile, reason, extra, self.own_limits)
+            request = start_request(
+                self._settings,
+                0,
+                self.profile,
+                reason,
+                extra,
+                limits=self.own_limits,
+                granted=self.granted_limits,
+            )
             self.link.request(protocol.OP_START, request, self._on_started, START_SECONDS)
             return
         self._was_ready = False
@@ -124,6 +135,7 @@ class Lifecycle:
                 extra_arguments=extra,
                 orphan_fd=orphan,
                 limits=self.own_limits,
+                granted=self.granted_limits,
             )
         except (OSError, SentinelError) as error:
             self._unavailable(no_supervisor(str(error)))
@@ -180,7 +192,8 @@ class Lifecycle:
         elif name == protocol.EVENT_WORKER_DIED:
             self._worker_died(event)
         elif name == protocol.EVENT_ARTIFACTS:
-            self._listener.files_saved(str(event.get("path") or ""), int(event.get("files") or 0))
+            files, left_out = int(event.get("files") or 0), int(event.get("left_out") or 0)
+            self._listener.files_saved(str(event.get("path") or ""), files, left_out)
         elif name == protocol.EVENT_UNAVAILABLE:
             self._unavailable(Problem.from_event(event))
         elif (told := self.told.get(str(name))) is not None and event.get("generation") == self.generation:

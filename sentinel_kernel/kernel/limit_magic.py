@@ -142,6 +142,17 @@ def _example(name: str) -> str:
 
 def beyond_ceiling(too_much: Json, asked: Json, ceiling: str, *, chinese: bool) -> str:
     """Return why limits are refused that go beyond the ceiling, and what to do."""
+    told = _beyond_in_words(too_much, asked, chinese=chinese)
+    return (
+        f"这超出了此内核的单元格可以设定的范围（{told}；上限：{ceiling}）。请设定不超过上限的值，"
+        "或在终端用 sentinel-kernel install --profile NAME 安装以更宽松的配置启动的内核。"
+        if chinese
+        else f"this is more than a cell of this kernel may set ({told}; ceiling: {ceiling}). Set no more than that, "
+        "or install a kernel that starts with a wider profile, in a terminal: sentinel-kernel install --profile NAME"
+    )
+
+
+def _beyond_in_words(too_much: Json, asked: Json, *, chinese: bool) -> str:
     parts = []
     for name, (field, unit, *_) in NAMES.items():
         if field in too_much:
@@ -152,13 +163,31 @@ def beyond_ceiling(too_much: Json, asked: Json, ceiling: str, *, chinese: bool) 
                 if chinese
                 else f"{name}: {wish} asked for, {most} at most"
             )
-    told = "; ".join(parts)
+    return "; ".join(parts)
+
+
+YES = {"yes": "yes", "y": "yes", "是": "yes"}
+"""The words that count as a yes."""
+
+
+def question(too_much: Json, asked: Json, ceiling: str, *, chinese: bool) -> str:
+    """Return what the person is asked about limits beyond the ceiling."""
+    told = _beyond_in_words(too_much, asked, chinese=chinese)
     return (
-        f"这超出了此内核的单元格可以设定的范围（{told}；上限：{ceiling}）。请设定不超过上限的值，"
-        "或在终端用 sentinel-kernel install --profile NAME 安装以更宽松的配置启动的内核。"
+        f"此单元格要设定超出内核上限（{ceiling}）的限制：{told}。这会占用与其他程序共享的机器。允许吗？[yes/no]: "
         if chinese
-        else f"this is more than a cell of this kernel may set ({told}; ceiling: {ceiling}). Set no more than that, "
-        "or install a kernel that starts with a wider profile, in a terminal: sentinel-kernel install --profile NAME"
+        else f"This cell wants limits beyond this kernel's ceiling ({ceiling}): {told}. It would take that from the "
+        "machine that everything else shares. Allow it? [yes/no]: "
+    )
+
+
+def declined(*, chinese: bool) -> str:
+    """Return what a cell is told whose limits the person did not allow."""
+    return (
+        "您没有允许超出上限的限制；一切保持不变。请设定不超过上限的值：%sentinel_limit 会列出它们。"
+        if chinese
+        else "limits beyond the ceiling were not allowed, so nothing has changed. %sentinel_limit lists how far each "
+        "can be set."
     )
 
 
@@ -232,6 +261,13 @@ def changed_page(told: Json, profile: str, *, chinese: bool) -> Json:
                 f"{name}：现有内容多于此值，因此大小不变。"
                 if chinese
                 else f"{name}: more than that is in use, so it keeps its size; remove files and set it again."
+            )
+        if field in (told.get("later") or ()):
+            notes.append(
+                f"{name}：正在运行的沙箱是按上限建立的，只有新的沙箱才能使用此值：%sentinel_reset（变量会丢失）。"
+                if chinese
+                else f"{name}: the running sandbox was made for the ceiling; the next one has it. %sentinel_reset "
+                "takes one now (variables are lost)."
             )
     if len(rows) == 1:
         rows.append(("限制" if chinese else "limits", "与之前相同" if chinese else "as they were"))

@@ -122,22 +122,54 @@ class Limits:
 
     # --- the magic
 
-    def beyond(self, change: LimitChange) -> str:
-        """Return why a change goes too far, or nothing."""
-        from sentinel_kernel.kernel.limit_magic import beyond_ceiling  # noqa: PLC0415 - not on the start path
-
+    def _beyond(self, change: LimitChange) -> Json:
+        """Return the limits that go beyond the ceiling, with what it gives."""
         ceiling = self._host.lifecycle.ready.get("ceiling")
         if not isinstance(ceiling, dict):
-            return ""
-        too_much = {
+            return {}
+        return {
             name: ceiling[name]
             for name, value in change.limits
             if value is not None and ceiling.get(name) is not None and value > ceiling[name]
         }
-        if not too_much:
+
+    def unreachable(self, cell: Cell, change: LimitChange) -> str:
+        """Return why a change that goes beyond the ceiling can't be had in ``cell``: nobody is asked there."""
+        too_much = self._beyond(change)
+        host = self._host
+        if not too_much or (host.settings.lab is None and host.questions.reaches(cell)):
             return ""
-        chinese = self._host.settings.language == "zh"
-        return beyond_ceiling(too_much, dict(change.limits), self._host.magics.ceiling_name, chinese=chinese)
+        from sentinel_kernel.kernel.limit_magic import beyond_ceiling  # noqa: PLC0415 - seldom
+
+        chinese = host.settings.language == "zh"
+        return beyond_ceiling(too_much, dict(change.limits), host.magics.ceiling_name, chinese=chinese)
+
+    def permit(self, cell: Cell, change: LimitChange, answered: Callable[[str], None]) -> None:
+        """Ask the person, where a change goes beyond the ceiling; ``answered`` gets why it is not allowed, or ""."""
+        too_much = self._beyond(change)
+        if not too_much:
+            answered("")
+            return
+        from sentinel_kernel.kernel import limit_magic  # noqa: PLC0415 - seldom
+
+        host = self._host
+        chinese = host.settings.language == "zh"
+        if why := self.unreachable(cell, change):
+            answered(why)
+            return
+
+        def said(answer: str) -> None:
+            if answer == "yes":
+                lifecycle = host.lifecycle
+                lifecycle.granted_limits = tuple(dict.fromkeys((*lifecycle.granted_limits, *too_much)))
+                answered("")
+            else:
+                answered(limit_magic.declined(chinese=chinese))
+
+        prompt = limit_magic.question(
+            too_much, dict(change.limits), host.magics.ceiling_name, chinese=chinese
+        )
+        host.questions.ask(cell, prompt, limit_magic.YES, said)
 
     def change(self, change: LimitChange, done: Callable[[Json], None]) -> None:
         """Have limits set, or listed; ``done`` gets the page that tells of it, empty where there is no sandbox."""
@@ -161,6 +193,7 @@ class Limits:
                 done(limits_page(told, lifecycle.profile, chinese=chinese))
 
         fields: Json = {"limits": dict(change.limits), "drop": list(change.drop)}
+        fields["granted"] = list(lifecycle.granted_limits)
         lifecycle.link.request(protocol.OP_LIMIT, fields, answered, CELL_SECONDS)
 
 

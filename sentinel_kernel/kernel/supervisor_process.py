@@ -13,7 +13,7 @@ from sentinel_kernel.supervisor import protocol, rendezvous
 
 TYPE_CHECKING = False  # nothing slow may be imported before the supervisor is started
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from sentinel_kernel.kernel.settings import Settings
@@ -41,11 +41,13 @@ def start_request(
     profile: str,
     reason: str,
     extra_arguments: tuple[str, ...] = (),
+    *,
     limits: Mapping[str, float | None] | None = None,
+    granted: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the request that makes a sandbox (``reason``: start, reset, profile or restart).
 
-    ``limits`` are the person's own (policy/own_limits.py).
+    ``limits`` are the person's own (policy/own_limits.py), ``granted`` those of them that may go beyond the ceiling.
     """
     return {
         "op": protocol.OP_START,
@@ -72,6 +74,7 @@ def start_request(
         "cached": settings.lab is None,
         "reason": reason,
         "limits": dict(limits or {}),
+        "granted_limits": list(granted),
         # Where a lab keeps every kernel under one profile, its limits bound those of the person, too.
         "limit_ceiling": [settings.profile]
         if settings.lab is not None and settings.lab.locked
@@ -105,6 +108,7 @@ def start_supervisor(
     *,
     orphan_fd: int = -1,
     limits: Mapping[str, float | None] | None = None,
+    granted: Collection[str] = (),
 ) -> SupervisorProcess:
     """Start a supervisor that makes a sandbox for ``profile`` at once.
 
@@ -115,7 +119,9 @@ def start_supervisor(
     """
     if settings.fault is not None:
         raise settings.fault
-    request = start_request(settings, first_request, profile, reason, extra_arguments, limits)
+    request = start_request(
+        settings, first_request, profile, reason, extra_arguments, limits=limits, granted=granted
+    )
     kept = rendezvous.connect(request["kernel"]) if reason == "start" else None
     if kept is not None and (taken := _take_over(*kept, request)) is not None:
         return taken

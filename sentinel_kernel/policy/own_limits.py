@@ -87,6 +87,26 @@ def beyond(own: Iterable[tuple[str, float | None]], ceiling: Sizes) -> dict[str,
     return found
 
 
+def raise_ceiling(ceiling: Sizes, own: Iterable[tuple[str, float | None]], granted: Iterable[str]) -> Sizes:
+    """Return ``ceiling`` as far up as those of the person's limits go that were ``granted`` beyond it."""
+    changes: dict[str, float | None] = {}
+    for name, value in beyond_values(own, ceiling):
+        if name in granted:
+            changes[name] = math.ceil(value)
+            if name == "cpu_count":
+                changes["cpu_quota"] = None
+    return replace(ceiling, **changes)
+
+
+def beyond_values(own: Iterable[tuple[str, float | None]], ceiling: Sizes) -> list[tuple[str, float]]:
+    """Return those that ask for more than ``ceiling`` gives, as they ask for it."""
+    return [
+        (name, value)
+        for name, value in own
+        if value is not None and (bound := _bound(ceiling, name)) is not None and value > bound
+    ]
+
+
 def values(sizes: Sizes) -> Mapping[str, float | None]:
     """Return the value of each limit that can be set, a fraction of processors included."""
     return {name: _bound(sizes, name) for name in OWN_LIMITS}

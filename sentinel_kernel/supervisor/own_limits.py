@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 
 from sentinel_kernel.errors import ProtocolError
-from sentinel_kernel.policy.own_limits import OWN_LIMITS, beyond, parse_limits, values, with_own
+from sentinel_kernel.policy.own_limits import (
+    OWN_LIMITS,
+    beyond,
+    beyond_values,
+    parse_limits,
+    raise_ceiling,
+    values,
+    with_own,
+)
 from sentinel_kernel.policy.plan import process_limit
 from sentinel_kernel.record import as_dict, replace
 from sentinel_kernel.supervisor.limit_watch import file_systems
@@ -21,6 +29,9 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.preparation import StartRequest
 
+_HARD = ("memory_bytes", "pids", "open_files", "file_size_bytes")
+"""Kept by rlimits, whose hard values nobody but root can raise."""
+
 
 def change_limits(
     current: Current, request: StartRequest, message: dict[str, Any]
@@ -28,18 +39,24 @@ def change_limits(
     """Set the ``limits`` of ``message`` and take back those that it says to ``drop``.
 
     Returns the request that a replacement of the sandbox is made by, and what the host is told: whether it is done
-    (``live``), the sizes ``before`` and ``after``, those that are ``full`` and keep theirs, and those that go
-    ``beyond`` the ceiling, with what it gives: then nothing is done.
+    (``live``), the sizes ``before`` and ``after``, those that are ``full`` and keep theirs, those that only the next
+    sandbox can have (``later``), and those that go ``beyond`` the ceiling without being ``granted``, with what it
+    gives: then nothing is done.
     """
     try:
         asked = parse_limits(message.get("limits") or {})
     except ProtocolError as error:
         return request, {"live": False, "message": str(error)}
-    ceiling = current.preparation.ceiling
+    granted = [name for name in message.get("granted") or () if name in OWN_LIMITS]
+    ceiling = raise_ceiling(current.preparation.ceiling, asked, granted)
     if too_much := beyond(asked, ceiling):
         return request, {"live": False, "beyond": too_much}
     dropped = [name for name in message.get("drop") or () if name in OWN_LIMITS]
     own = dict(request.limits) | dict(asked)
+    # What the sandbox was made for is the hard limit of each process: more takes another one.
+    later = [name for name, _ in beyond_values(asked, current.preparation.plan.most) if name in _HARD]
+    asked = tuple((name, value) for name, value in asked if name not in later)
+    current.preparation = replace(current.preparation, ceiling=ceiling)
     before = current.preparation.plan.sizes
     if dropped:
         own = {name: value for name, value in own.items() if name not in dropped}
@@ -59,9 +76,11 @@ def change_limits(
         "before": as_dict(before),
         "after": as_dict(current.preparation.plan.sizes),
         "full": full,
+        "later": later,
         "own": own,
     }
-    return replace(request, limits=limits), told
+    kept = tuple(dict.fromkeys((*request.granted_limits, *granted)))
+    return replace(request, limits=limits, granted_limits=kept), told
 
 
 def limits_in_force(current: Current, request: StartRequest) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import os
 from sentinel_kernel.audit.place import hidden_folder, read_audit_settings
 from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.policy.compiled import compile_policy
-from sentinel_kernel.policy.own_limits import parse_limits, with_own
+from sentinel_kernel.policy.own_limits import parse_limits, raise_ceiling, with_own
 from sentinel_kernel.policy.plan import Sizes, largest
 from sentinel_kernel.policy.planning import hidden_paths, make_plan
 from sentinel_kernel.policy.profile import load_profile
@@ -64,6 +64,8 @@ class StartRequest(Record):
     fault: tuple[str, int] | None
     limits: tuple[tuple[str, float | None], ...] = ()
     """Limits of the person's own (policy/own_limits.py), which go before the profile's."""
+    granted_limits: tuple[str, ...] = ()
+    """Those of them that the person was asked about, because they go beyond the ceiling."""
     limit_ceiling: tuple[str, ...] = ()
     """The profiles whose limits bound those."""
     limits_backend: str = ""
@@ -111,6 +113,7 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
             cached=message.get("cached", True) is not False,
             limits=parse_limits(message.get("limits", {})),
             limits_backend=str(message.get("limits_backend") or os.environ.get(VARIABLE, "")),
+            granted_limits=tuple(map(str, message.get("granted_limits", ()))),
             limit_ceiling=tuple(map(str, message.get("limit_ceiling", ()))),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -139,6 +142,7 @@ def prepare(
             for bound in _readable(request.limit_ceiling, request.profile_directories) or (profile,)
         ]
     )
+    ceiling = raise_ceiling(ceiling, request.limits, request.granted_limits)
     sizes = with_own(profiles_sizes, request.limits, ceiling)
     cpu_count = sizes.cpu_count
     cpus = chosen_processors(cpu_count, processors)

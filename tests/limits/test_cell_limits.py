@@ -204,3 +204,30 @@ def test_share_of_a_processor_is_kept_and_an_interrupt_gets_through(tmp_path: Pa
             pass
         book.manager.interrupt_kernel()
         assert book.collect(running)[0].reply["ename"] == "KeyboardInterrupt"
+
+
+@OWN
+def test_beyond_the_ceiling_the_person_is_asked(tmp_path: Path) -> None:
+    settings = hasty(tmp_path) | {"SENTINEL_CEILING": "strict"}
+    with notebook(tmp_path, **settings) as book:
+        before = book.run("value = 41\n" + SIZES).text
+        nobody = book.run("%sentinel_limit tmp=400M", allow_stdin=False)
+        assert "more than a cell of this kernel may set" in nobody.reply["evalue"]
+        for answer, ename in (("no", "UsageError"), ("yes", None)):
+            asking = book.send(f"%sentinel_limit tmp=400M pids=300\n{SIZES}", allow_stdin=True)
+            prompt = book.client.get_stdin_msg(timeout=60)["content"]["prompt"]
+            assert "pids: 300 asked for, 128 at most; " in prompt
+            assert "tmp: 400 MiB asked for, 256 MiB at most" in prompt
+            book.client.input(answer)
+            result = book.collect(asking)[0]
+            assert result.reply.get("ename") == ename
+            if answer == "no":
+                assert book.run(SIZES).text == before
+        # Processes are bounded by what the sandbox was made for; the next one has more.
+        assert "[400, " in result.text
+        assert result.text.split()[0] == before.split()[0]
+        assert "pids: the running sandbox was made for the ceiling" in pages(result)
+        assert book.run("print(value)").text == "41\n"
+        fresh = book.run(f"%sentinel_reset\n{SIZES}").text
+        assert "[400, " in fresh
+        assert int(fresh.split()[0]) - int(before.split()[0]) == 300 - 128

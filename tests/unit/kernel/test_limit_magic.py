@@ -1,0 +1,138 @@
+"""What `%sentinel_limit` understands, and which words of a cell make the host look for a limit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.kernel.limit_magic import LimitTyped, read_line
+from sentinel_kernel.kernel.limit_signs import signs
+from sentinel_kernel.kernel.limit_words import MAGIC, limit_death, limit_reached
+from sentinel_kernel.policy.own_limits import beyond, parse_limits, raise_ceiling, with_own
+from sentinel_kernel.policy.plan import Sizes
+from sentinel_kernel.record import replace
+
+SIZES = Sizes(
+    memory_bytes=1 << 30,
+    cpu_count=1,
+    pids=128,
+    disk_bytes=1 << 28,
+    tmp_bytes=1 << 28,
+    shm_bytes=1 << 27,
+    open_files=4096,
+    file_size_bytes=None,
+)
+CEILING = replace(SIZES, memory_bytes=4 << 30, cpu_count=4, pids=4096)
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "value"),
+    [
+        ("memory=4G", "memory_bytes", 4 << 30),
+        ("memory=1.5GiB", "memory_bytes", 3 << 29),
+        ("mem=512mb", "memory_bytes", 512 << 20),
+        ("cpu=0.5", "cpu_count", 0.5),
+        ("cpus=2", "cpu_count", 2.0),
+        ("wall=2m", "wall_seconds", 120),
+        ("timeout=60s", "wall_seconds", 60),
+        ("processes=500", "pids", 500),
+        ("open-files=300", "open_files", 300),
+        ("pids=off", "pids", None),
+    ],
+)
+def test_names_and_units_as_people_write_them(typed: str, field: str, value: float | None) -> None:
+    assert read_line([typed], chinese=False).limits == ((field, value),)
+
+
+def test_the_last_of_two_counts_and_profile_takes_back() -> None:
+    change = read_line(["pids=200", "pids=300", "tmp=1M", "tmp=profile"], chinese=False)
+    assert (change.limits, change.drop) == ((("pids", 300),), ("tmp_bytes",))
+
+
+@pytest.mark.parametrize(
+    "typed", ["pids", "pids=", "=3", "pids=1e999", "cpu=inf", "cpu=-1", "memory=²G", "pids=0x10", "wall=1k"]
+)
+def test_what_is_not_understood_is_refused_in_both_languages(typed: str) -> None:
+    for chinese in (False, True):
+        with pytest.raises(LimitTyped):
+            read_line([typed], chinese=chinese)
+
+
+def test_own_limits_are_bounded_by_the_ceiling_unless_granted() -> None:
+    own = (("memory_bytes", 8 << 30), ("pids", None), ("cpu_count", 0.5))
+    made = with_own(SIZES, own, CEILING)
+    assert (made.memory_bytes, made.pids, made.cpu_count, made.cpu_quota) == (4 << 30, 4096, 1, 0.5)
+    assert beyond(own, CEILING) == {"memory_bytes": 4 << 30}
+    raised = raise_ceiling(CEILING, own, ["memory_bytes"])
+    assert with_own(SIZES, own, raised).memory_bytes == 8 << 30
+    assert raise_ceiling(CEILING, own, []) == CEILING
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"nonsense": 1},
+        {"pids": "many"},
+        {"pids": True},
+        {"pids": float("nan")},
+        {"pids": 0},
+        [],
+        {"memory_bytes": 1},
+    ],
+)
+def test_limits_of_a_message_are_checked(limits: object) -> None:
+    with pytest.raises(ProtocolError):
+        parse_limits(limits)
+
+
+def told(ename: str, evalue: str, trace: str = "") -> list[dict[str, object]]:
+    content = {"ename": ename, "evalue": evalue, "traceback": [trace]}
+    return signs("error", json.dumps(content).encode())
+
+
+def test_errors_say_where_to_look() -> None:
+    full = told("OSError", "[Errno 28] No space left on device: '/tmp/f1'")
+    assert full == [{"name": "space", "certain": True, "path": "/tmp/f1"}]
+    assert told("RuntimeError", "can't start new thread")[0]["certain"] is True
+    assert (
+        told("BlockingIOError", "[Errno 11] Resource temporarily unavailable", "os.fork()")[0]["certain"]
+        is True
+    )
+    # A socket with nothing to read says the same.
+    assert (
+        told("BlockingIOError", "[Errno 11] Resource temporarily unavailable", "sock.recv(1)")[0]["certain"]
+        is False
+    )
+    assert told("ValueError", "nothing of the kind") == []
+
+
+def test_printed_words_are_never_certain_and_long_ones_are_not_read() -> None:
+    printed = json.dumps({"name": "stderr", "text": "cp: No space left on device"}).encode()
+    assert signs("stream", printed) == [{"name": "space", "certain": False, "path": ""}]
+    assert signs("stream", printed + b" " * (1 << 20)) == []
+    assert signs("error", b"\xff No space left on device") == []
+
+
+@pytest.mark.parametrize("name", sorted(MAGIC))
+@pytest.mark.parametrize("stage", ["soft", "refused", "interrupt", "kill"])
+def test_every_limit_has_words_in_both_languages_for_every_stage(name: str, stage: str) -> None:
+    limit = {
+        "name": name,
+        "stage": stage,
+        "used": 3 << 20,
+        "allowed": 4 << 20,
+        "unit": "bytes",
+        "profile": "strict",
+        "backend": "fallback",
+        "detail": "",
+        "grace_seconds": 5,
+    }
+    for words in (limit_reached(limit), limit_death(limit)):
+        assert "strict" in words.message_en
+        assert "strict" in words.message_zh
+        for text in (words.message_en, words.message_zh, words.hint_en, words.hint_zh):
+            assert text
+            assert "{" not in text
+        assert any("\u4e00" <= letter <= "\u9fff" for letter in words.hint_zh)
