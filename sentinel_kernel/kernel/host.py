@@ -201,9 +201,9 @@ class Host:
         """Say where the audit can't be written."""
         self.audit.changed(state)
 
-    def files_saved(self, path: str, files: int) -> None:
+    def files_saved(self, path: str, files: int, left_out: int = 0) -> None:
         """Say where the files of a sandbox that ended are: in the newest cell, and in the log."""
-        told = words.artifacts(path, files)
+        told = words.artifacts(path, files, left_out)
         log(told.message("en"))
         opening, newest = self.execution.opening(), self.execution.newest()
         if opening is not None:

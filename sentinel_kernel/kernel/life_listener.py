@@ -26,7 +26,7 @@ class Listener(Protocol):
     def audit_changed(self, state: Json) -> None:
         """The audit's state is another one."""
 
-    def files_saved(self, path: str, files: int) -> None:
+    def files_saved(self, path: str, files: int, left_out: int = 0) -> None:
         """Files of a sandbox that ended were saved."""
 
     def died_too_often(self) -> None:

@@ -1,4 +1,8 @@
-"""Saving what was written in the workspace: from the sandbox's upper layer to the artifact store."""
+"""Saving what was written in the workspace: from the sandbox's upper layer to the artifact store.
+
+What is saved is bounded twice: by the size of the layer itself (a file with many names is copied once and linked
+after that, holes stay holes), and by the free space of the store's file system, of which a share is left.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,19 @@ from sentinel_kernel.record import MutableRecord, fresh
 _MAXIMUM_DEPTH = 64
 _MAXIMUM_FILES = 100_000
 _MAXIMUM_SKIPPED = 20
+_MAXIMUM_FOLDERS = 20_000
+_MAXIMUM_DELETED_BYTES = 8 << 20
+"""Of the names in the list of deleted files."""
+
+_BLOCK_BYTES = 4096
+"""What a file or folder takes beside its data, as a rule."""
+
+_LEFT_FREE_PERCENT = 5
+_LEFT_FREE_BYTES = 1 << 30
+"""What stays free of the store's file system: 5 percent of it, and 1 GiB of a large one."""
+
+_TOO_MUCH = "the sandbox's disk limit is reached"
+_NO_ROOM = "too little space would be left for others"
 _CHUNK_BYTES = 1 << 20
 _UNTOLD = "untold"
 _LOOKED_AT = 50
@@ -27,15 +44,60 @@ class Salvaged(MutableRecord):
     path: str = ""
     files: int = 0
     bytes: int = 0
+    left_out: int = 0
+    """How many paths are not saved; ``skipped`` names the first of them."""
     deleted: list[str] = fresh(default_factory=list)
     skipped: list[str] = fresh(default_factory=list)
 
     def skip(self, name: str, reason: str) -> None:
         """Note one path that is not saved; the list stays short, its last entry says so."""
+        self.left_out += 1
         if len(self.skipped) < _MAXIMUM_SKIPPED:
             self.skipped.append(f"{name[:200]!r}: {reason}")
         elif len(self.skipped) == _MAXIMUM_SKIPPED:
             self.skipped.append("… and more")
+
+
+class _Budget:
+    """Where to, and what may still be copied: ``limit`` bytes of data, and what that file system has to spare."""
+
+    def __init__(self, limit: int, target: str) -> None:
+        self._left = limit
+        self.target = target
+        """The folder that is copied to."""
+        self._deleted_left = _MAXIMUM_DELETED_BYTES
+        self.folders = 0
+        self.copies: dict[tuple[int, int], str] = {}
+        """(device, inode) of a file with several names -> where it was copied to."""
+        self._keeps_holes: bool | None = None
+
+    def refuses(self, cost: int) -> str:
+        """Return why ``cost`` bytes more are not to be copied, or nothing. Raises OSError."""
+        if cost > self._left:
+            return _TOO_MUCH
+        space = os.statvfs(self.target)
+        reserve = min(space.f_blocks * space.f_frsize * _LEFT_FREE_PERCENT // 100, _LEFT_FREE_BYTES)
+        if space.f_bavail * space.f_frsize - reserve < cost + _BLOCK_BYTES:
+            return _NO_ROOM
+        return ""
+
+    def cost(self, status: os.stat_result) -> int:
+        """Return how many bytes a copy takes: less than its length only where holes stay holes."""
+        stored = status.st_blocks * 512
+        if stored >= status.st_size:
+            return status.st_size
+        if self._keeps_holes is None:
+            self._keeps_holes = _keeps_holes(self.target)
+        return stored if self._keeps_holes else status.st_size
+
+    def take(self, cost: int) -> None:
+        """Count bytes that were copied."""
+        self._left -= cost
+
+    def lists(self, path: str) -> bool:
+        """Tell whether a deleted path may still be listed."""
+        self._deleted_left -= len(path)
+        return self._deleted_left >= 0
 
 
 def artifact_store() -> str:
@@ -54,7 +116,9 @@ def salvage(upper: int, workspace: str, store: str) -> Salvaged:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     target = os.path.join(store, f"{stamp}-{os.urandom(3).hex()}")
     try:
-        _copy_directory(upper, "", target, result, 0)
+        layer = os.fstatvfs(upper)
+        budget = _Budget(layer.f_blocks * layer.f_frsize, target)
+        _copy_directory(upper, "", result, budget, 0)
     except OSError as error:
         result.skip("the rest", error.strerror or "error")
     if not result.path and result.deleted:
@@ -65,8 +129,9 @@ def salvage(upper: int, workspace: str, store: str) -> Salvaged:
             "saved": stamp,
             "files": result.files,
             "bytes": result.bytes,
-            "deleted": result.deleted[:_MAXIMUM_FILES],
+            "deleted": result.deleted,
             "skipped": result.skipped,
+            "left_out": result.left_out,
         }
         try:
             os.makedirs(target, 0o700, exist_ok=True)
@@ -86,8 +151,8 @@ def leave_word(path: str, key: str) -> None:
         pass  # the files are saved all the same, and the log says where
 
 
-def take_words(store: str, key: str) -> list[tuple[str, int]]:
-    """Return (path, number of files) of the saved folders that nobody was told of under ``key``, once."""
+def take_words(store: str, key: str) -> list[tuple[str, int, int]]:
+    """Return (path, number of files, number left out) of the folders that nobody was told of under ``key``, once."""
     found = []
     try:
         newest = sorted(os.listdir(store))[-_LOOKED_AT:]
@@ -102,13 +167,14 @@ def take_words(store: str, key: str) -> list[tuple[str, int]]:
                     continue
             os.unlink(mark)
             with open(os.path.join(path, "manifest.json"), encoding="utf-8") as file:
-                found.append((path, int(json.load(file)["files"])))
+                manifest = json.load(file)
+                found.append((path, int(manifest["files"]), int(manifest.get("left_out") or 0)))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # none of ours, or no longer whole
     return found
 
 
-def _copy_directory(source: int, relative: str, target: str, result: Salvaged, depth: int) -> None:
+def _copy_directory(source: int, relative: str, result: Salvaged, budget: _Budget, depth: int) -> None:
     if depth > _MAXIMUM_DEPTH:
         result.skip(relative, f"deeper than {_MAXIMUM_DEPTH} folders")
         return
@@ -123,34 +189,42 @@ def _copy_directory(source: int, relative: str, target: str, result: Salvaged, d
             continue
         mode = status.st_mode
         if stat.S_ISCHR(mode) and status.st_rdev == 0:
-            result.deleted.append(path)  # a whiteout: the file below was deleted (overlayfs)
+            # A whiteout: the file below was deleted (overlayfs).
+            if budget.lists(path):
+                result.deleted.append(path)
+            else:
+                result.skip(path, "deleted, and the list of deleted files is full")
         elif stat.S_ISDIR(mode):
             if name in _CACHES:
                 continue
-            _enter(source, name, path, target, result, depth)
+            _enter(source, name, path, result, budget, depth)
         elif stat.S_ISREG(mode):
             if result.files >= _MAXIMUM_FILES:
                 result.skip(path, f"more than {_MAXIMUM_FILES} files")
                 return
-            _copy_file(source, name, path, target, result)
+            _copy_file(source, name, path, result, budget)
         else:
             result.skip(path, "neither a file nor a folder")
 
 
-def _enter(source: int, name: str, path: str, target: str, result: Salvaged, depth: int) -> None:
+def _enter(source: int, name: str, path: str, result: Salvaged, budget: _Budget, depth: int) -> None:
+    budget.folders += 1
+    if budget.folders > _MAXIMUM_FOLDERS:
+        result.skip(path, f"more than {_MAXIMUM_FOLDERS} folders")
+        return
     try:
         directory = open_beneath(source, name, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         result.skip(path, error.strerror or "error")
         return
     try:
-        _copy_directory(directory, path, target, result, depth + 1)
+        _copy_directory(directory, path, result, budget, depth + 1)
     finally:
         os.close(directory)
 
 
-def _copy_file(source: int, name: str, path: str, target: str, result: Salvaged) -> None:
-    destination = os.path.join(target, "files", path)
+def _copy_file(source: int, name: str, path: str, result: Salvaged, budget: _Budget) -> None:
+    destination = os.path.join(budget.target, "files", path)
     try:
         reader = open_beneath(source, name, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
@@ -161,15 +235,23 @@ def _copy_file(source: int, name: str, path: str, target: str, result: Salvaged)
         if not stat.S_ISREG(status.st_mode):
             result.skip(path, "changed while it was saved")
             return
+        os.makedirs(budget.target, 0o700, exist_ok=True)
+        result.path = budget.target
+        cost = budget.cost(status)
+        known = budget.copies.get((status.st_dev, status.st_ino)) if status.st_nlink > 1 else None
+        reason = budget.refuses(0 if known is not None else cost)
+        if reason:
+            result.skip(path, reason)
+            return
         os.makedirs(os.path.dirname(destination), 0o700, exist_ok=True)
-        result.path = target
-        # Neither executable nor setuid: what hostile code wrote is data until somebody decides otherwise.
-        writer = os.open(destination, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            result.bytes += _copy_data(reader, writer, status.st_size)
-        finally:
-            os.close(writer)
-        os.utime(destination, ns=(status.st_atime_ns, status.st_mtime_ns))
+        if known is not None:
+            os.link(known, destination)
+        else:
+            _copy_whole(reader, status, destination)
+            budget.take(cost)
+            result.bytes += cost
+            if status.st_nlink > 1:
+                budget.copies[status.st_dev, status.st_ino] = destination
         result.files += 1
     except OSError as error:
         result.skip(path, error.strerror or "error")
@@ -177,9 +259,39 @@ def _copy_file(source: int, name: str, path: str, target: str, result: Salvaged)
         os.close(reader)
 
 
-def _copy_data(reader: int, writer: int, size: int) -> int:
-    """Copy the data of a file and leave its holes holes (lseek(2), SEEK_DATA); return the bytes copied."""
-    copied = 0
+def _copy_whole(reader: int, status: os.stat_result, destination: str) -> None:
+    """Copy a file with its times, or leave nothing of it. Raises OSError."""
+    # Neither executable nor setuid: what hostile code wrote is data until somebody decides otherwise.
+    writer = os.open(destination, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            _copy_data(reader, writer, status.st_size)
+        finally:
+            os.close(writer)
+        os.utime(destination, ns=(status.st_atime_ns, status.st_mtime_ns))
+    except OSError:
+        os.unlink(destination)
+        raise
+
+
+def _keeps_holes(folder: str) -> bool:
+    """Tell whether the file system of ``folder`` stores holes as holes (vfat, say, does not)."""
+    try:
+        probe = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return False  # such a file system is none that keeps them, or too old to tell
+    try:
+        os.ftruncate(probe, _CHUNK_BYTES)
+        os.fsync(probe)
+        return os.fstat(probe).st_blocks * 512 < _CHUNK_BYTES
+    except OSError:
+        return False
+    finally:
+        os.close(probe)
+
+
+def _copy_data(reader: int, writer: int, size: int) -> None:
+    """Copy the data of a file and leave its holes holes (lseek(2), SEEK_DATA)."""
     position = 0
     while position < size:
         try:
@@ -198,8 +310,6 @@ def _copy_data(reader: int, writer: int, size: int) -> int:
             while view:
                 view = view[os.write(writer, view) :]
             position += len(chunk)
-            copied += len(chunk)
         if position < end:
             break
     os.ftruncate(writer, size)
-    return copied

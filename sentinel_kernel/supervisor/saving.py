@@ -17,7 +17,13 @@ def save_files(host: HostLink, upper: int, workspace: str, kernel: str, *, last:
     """
     saved = salvage(upper, workspace, artifact_store())
     if saved.path or saved.skipped:
-        fields = {"path": saved.path, "files": saved.files, "bytes": saved.bytes, "skipped": saved.skipped}
+        fields = {
+            "path": saved.path,
+            "files": saved.files,
+            "bytes": saved.bytes,
+            "skipped": saved.skipped,
+            "left_out": saved.left_out,
+        }
         host.event(protocol.EVENT_ARTIFACTS, fields)
     if saved.path and last:
         leave_word(saved.path, kernel)
@@ -25,5 +31,6 @@ def save_files(host: HostLink, upper: int, workspace: str, kernel: str, *, last:
 
 def tell_of_saved_files(host: HostLink, kernel: str) -> None:
     """Tell the host, once, of what was saved when its predecessor of the same name ended."""
-    for path, files in take_words(artifact_store(), kernel):
-        host.event(protocol.EVENT_ARTIFACTS, {"path": path, "files": files, "bytes": 0, "skipped": []})
+    for path, files, left_out in take_words(artifact_store(), kernel):
+        fields = {"path": path, "files": files, "bytes": 0, "skipped": [], "left_out": left_out}
+        host.event(protocol.EVENT_ARTIFACTS, fields)

@@ -195,3 +195,18 @@ tell(sorted(os.listdir()))
     assert all(status.st_mode & 0o170000 == 0o100000 for status in found.values())
     assert not any(status.st_mode & 0o7111 for status in found.values())
     assert found["sparse"].st_blocks == 0
+
+
+def test_salvage_stores_a_file_with_many_names_once(attacker: Attacker) -> None:
+    attack = r"""
+os.chdir(os.path.dirname(sys.argv[1]))
+open("payload", "wb").write(os.urandom(1 << 20))
+for index in range(60):
+    os.link("payload", f"name{index}")
+tell(os.stat("payload").st_nlink)
+"""
+    assert attacker.inside(attack) == 61  # positive control: the names were made
+    saved = next(event for event in attacker.supervised.events if event["event"] == "artifacts")
+    found = [entry.stat() for entry in os.scandir(os.path.join(saved["path"], "files"))]
+    assert len(found) == 62  # and what the attack tells
+    assert sum({status.st_ino: status.st_blocks * 512 for status in found}.values()) < 2 << 20

@@ -1,0 +1,82 @@
+"""What is saved of a sandbox never takes more of the host's disk than the sandbox did, nor the last of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sentinel_kernel.supervisor import salvage as module
+from sentinel_kernel.supervisor.salvage import Salvaged, salvage, take_words
+
+MIB = 1 << 20
+
+
+def saved(layer: Path, store: Path) -> Salvaged:
+    descriptor = os.open(layer, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return salvage(descriptor, "/work", str(store))
+    finally:
+        os.close(descriptor)
+
+
+@pytest.fixture
+def layer(tmp_path: Path) -> Path:
+    folder = tmp_path / "layer"
+    (folder / "deep").mkdir(parents=True)
+    return folder
+
+
+def test_a_file_with_many_names_is_stored_once(layer: Path, tmp_path: Path) -> None:
+    (layer / "one").write_bytes(b"x" * MIB)
+    for index in range(40):
+        os.link(layer / "one", layer / "deep" / f"{index}")
+    result = saved(layer, tmp_path / "store")
+    copies = [path for path in (Path(result.path) / "files").rglob("*") if path.is_file()]
+    assert (len(copies), result.files, result.bytes, result.left_out) == (41, 41, MIB, 0)
+    assert len({path.stat().st_ino for path in copies}) == 1
+    assert all(path.read_bytes() == b"x" * MIB for path in copies)
+
+
+def test_nothing_is_saved_beyond_the_size_of_the_layer(
+    layer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        (layer / name).write_bytes(os.urandom(MIB))
+    budget = module._Budget
+    monkeypatch.setattr(module, "_Budget", lambda _limit, target: budget(2 * MIB, target))
+    result = saved(layer, tmp_path / "store")
+    assert sorted(os.listdir(Path(result.path) / "files")) == ["a", "b"]
+    assert (result.left_out, result.skipped) == (1, ["'c': the sandbox's disk limit is reached"])
+    manifest = json.loads((Path(result.path) / "manifest.json").read_text())
+    assert (manifest["left_out"], manifest["files"]) == (1, 2)
+    module.leave_word(result.path, "kernel")
+    assert take_words(str(tmp_path / "store"), "kernel") == [(result.path, 2, 1)]
+
+
+def test_a_share_of_the_stores_file_system_stays_free(
+    layer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (layer / "a").write_bytes(b"x")
+    monkeypatch.setattr(module, "_LEFT_FREE_PERCENT", 100)
+    monkeypatch.setattr(module, "_LEFT_FREE_BYTES", 1 << 62)
+    result = saved(layer, tmp_path / "store")
+    assert (result.files, result.skipped) == (0, ["'a': too little space would be left for others"])
+
+
+def test_holes_count_where_the_store_would_fill_them(
+    layer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (layer / "sparse").open("wb") as file:
+        file.truncate(1 << 43)
+    assert saved(layer, tmp_path / "store").bytes == 0  # positive control: holes stay holes
+    monkeypatch.setattr(module, "_keeps_holes", lambda _folder: False)
+    assert saved(layer, tmp_path / "other").left_out == 1
+
+
+def test_the_list_of_deleted_files_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAXIMUM_DELETED_BYTES", 10)
+    budget = module._Budget(0, "")
+    assert [budget.lists("x" * 6) for _ in range(2)] == [True, False]
