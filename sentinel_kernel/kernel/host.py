@@ -143,11 +143,11 @@ class Host:
         link = self.lifecycle.link
         if link is not None:
             link.dispatch()
-        if self.questions.open:
-            self.questions.go_on()
         # The worker's side last: it decides what is watched, from where things stand then.
         more = self.clients.pump()
         more |= self.worker.pump()
+        if self.questions.open:
+            self.questions.go_on()  # a cell's own prompt may have been answered, or the cell have ended
         link = self.lifecycle.link
         return more or self.clients.has_more() or (link is not None and link.has_news)
 
