@@ -59,18 +59,17 @@ def run(program: str, *options: str, seconds: float, tell: Callable[[str], None]
             *_disk("root", images.root, "snapshot=on"),
             *_disk("tree", images.tree, "readonly=on"),
         )
-        machine = subprocess.Popen(
+        with subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=os.environ | {"TMPDIR": scratch},  # what the guest writes to its root disk goes there
-        )
-        try:
-            return _listen(machine, seconds, tell)
-        finally:
-            machine.kill()
-            machine.wait()
+        ) as machine:
+            try:
+                return _listen(machine, seconds, tell)
+            finally:
+                machine.kill()
 
 
 def _disk(name: str, path: Path, option: str) -> tuple[str, ...]:
