@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 
 from sentinel_kernel.audit.schema import TABLES
 from sentinel_kernel.errors import SentinelError
@@ -20,6 +21,9 @@ FORMATS = ("csv", "jsonl", "parquet")
 _TIMES = {"runs": "started_ts", "executions": "start_ts"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _A_TIME = 5000
+
+_UNSHOWN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but tab and new line, and what reorders text: a terminal obeys them."""
 
 
 def rows(
@@ -41,7 +45,8 @@ def rows(
 def write_csv(names: list[str], table: Iterator[tuple[Any, ...]], file: TextIO) -> int:
     """Write a table with its header; return how many rows.
 
-    A spreadsheet takes text that begins with one of ``= + - @`` for a formula: an apostrophe keeps it text.
+    A spreadsheet takes text that begins with one of ``= + - @`` for a formula: an apostrophe keeps it text. Control
+    characters are spelled out: exports are shown in terminals, too.
     """
     writer = csv.writer(file)
     writer.writerow(names)
@@ -117,6 +122,10 @@ def _some(table: Iterator[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 def _harmless(value: object) -> object:
     if not isinstance(value, str):
         return value
-    # NUL ends a text for some readers of CSV, and breaks others.
-    text = value.replace("\0", "\\x00")
+    text = _UNSHOWN.sub(_spelled, value)
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _spelled(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"

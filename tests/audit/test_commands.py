@@ -77,7 +77,8 @@ def test_csv_is_text_to_spreadsheets_and_reads_back(nasty: Path, tmp_path: Path)
         rows = list(csv.DictReader(file))
     commands = [row["command"] for row in rows]
     assert commands[:5] == [f"'{code}" for code in NASTY[:5]]
-    assert commands[6:] == ["a\\x00b", "\\ud800", *NASTY[8:]]
+    assert commands[5:8] == ["\\x1b]0;owned\\x07\\x1b[2J", "a\\x00b", "\\ud800"]
+    assert commands[8:] == [NASTY[8].replace("\r", "\\x0d"), NASTY[9].replace("\u202e", "\\u202e"), NASTY[10]]
     assert not any(
         value.startswith(("=", "+", "-", "@", "\t", "\r")) for row in rows for value in row.values()
     )
