@@ -111,6 +111,18 @@ _KILLED = {
         "The sandboxed Python was killed: it used {used_plain} of memory, and {allowed} are allowed.",
         "沙箱中的 Python 已被强制终止：它使用了 {used_plain} 内存，而上限为 {allowed}。",
     ),
+    "shm": (
+        "Shared memory was written when /dev/shm was full ({allowed}): the sandboxed Python was ended by SIGBUS.",
+        "在 /dev/shm 已满（{allowed}）时写入共享内存：沙箱中的 Python 因 SIGBUS 而终止。",
+    ),
+    "tmp": (
+        "A mapped file in memory (/tmp or HOME) was written when {allowed} were full: Python was ended by SIGBUS.",
+        "内存中的映射文件（/tmp 或 HOME）在 {allowed} 已满时被写入：Python 因 SIGBUS 而终止。",
+    ),
+    "disk": (
+        "A mapped file was written when the room for held files ({allowed}) was full: Python was ended by SIGBUS.",
+        "在存放改动文件的空间（{allowed}）已满时写入映射文件：Python 因 SIGBUS 而终止。",
+    ),
 }
 
 

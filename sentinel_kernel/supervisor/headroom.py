@@ -35,12 +35,11 @@ class Headroom:
 
         self._dying = -1
 
-    def write(self, allowed_bytes: int, spared: int, *, trimming: bool = False) -> None:
+    def write(self, allowed_bytes: int, spared: int) -> None:
         """Leave each process what the others and the files in memory leave of ``allowed_bytes``, but for ``spared``.
 
         A single huge allocation then fails in the call. RLIMIT_DATA counts what is mapped, touched or not; the hard
-        limit, made for the ceiling, stays. With ``trimming`` it is not known yet how much of each heap is free: all
-        of it is taken for free until the next sample.
+        limit, made for the ceiling, stays.
         """
         total = self._use.total_bytes
         written = {}
@@ -53,9 +52,7 @@ class Headroom:
             if self._idle_bytes < 0:
                 self._idle_bytes = untouched
             slack = min(untouched, self._idle_bytes + allowed_bytes // _SLACK)
-            if trimming:
-                slack += process.heap_bytes()
-            elif process.data_bytes > bound // 2 and untouched > slack:
+            if process.data_bytes > bound // 2 and untouched > slack:
                 # A heap that was full once keeps its size; what is free in it must not count against new mappings.
                 slack += max(0, process.heap_bytes() - process.anonymous_bytes)
             bound += slack

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import time
 
@@ -15,6 +16,7 @@ from sentinel_kernel.supervisor.processes import Processes
 from sentinel_kernel.supervisor.seen_machine import SeenMachine
 from sentinel_kernel.supervisor.shares import Shares
 from sentinel_kernel.supervisor.soft_memory import SoftMemory, file_limit, memory_limit
+from sentinel_kernel.supervisor.switching import hold_again
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ _LOOKS = 4
 SOFT_SHARE = 0.9
 _EXACT_SHARE = 0.7
 _EXACTLY_AT_MOST_BYTES = 2 << 30
+_TRIM_LOOKS, _TRIM_MILLISECONDS = 5, 3
+"""A cell that begins where memory is short waits so often, so long, for what is free to be given back."""
+
 _SUSPECT_SHARE = 0.7
 _SUSPECT_ERRORS = ("Process", "Worker", "RuntimeError", "OSError", "ImportError", "SystemError")
 """What a refused allocation becomes where it is not MemoryError: of a child process, a thread, mmap, a library."""
@@ -137,11 +142,26 @@ class Meter(Keeper):
         allowed = self._allowed()
         self._due = time.monotonic() + min(RUNNING_SECONDS, self._interval())
         if allowed is not None:
-            trimming = self._use.total_bytes > allowed * _EXACT_SHARE
-            if trimming:
-                self._soft.trim()
-                self._due = time.monotonic() + 2 * _LEAST_SECONDS
-            self._leave_headroom(allowed, trimming=trimming)
+            if self._use.total_bytes > allowed * _EXACT_SHARE:
+                self._wait_trimmed(allowed)
+                self._due = time.monotonic() + _LEAST_SECONDS
+            self._leave_headroom(allowed)
+
+    def _wait_trimmed(self, allowed: int) -> None:
+        """Have the worker give its free memory back before the cell begins; it idles, so this takes milliseconds."""
+        current = self._current
+        if current is None or current.worker_pid <= 0:
+            return
+        self._soft.trim()
+        death = select.poll()
+        death.register(current.worker_pidfd, select.POLLIN)
+        for _ in range(_TRIM_LOOKS):
+            if death.poll(_TRIM_MILLISECONDS):
+                return
+            self._measure()
+            if self._use.total_bytes <= allowed * _EXACT_SHARE:
+                break
+        self._soft.begun_at = self._use.total_bytes
 
     def end_cell(self, message: dict[str, Any]) -> None:
         """Take the cell's last sample, and say so where memory is what it ended for."""
@@ -180,10 +200,12 @@ class Meter(Keeper):
             if self._use.private_bytes <= _EXACTLY_AT_MOST_BYTES:
                 self._use.measure_exactly()
         cause = self._hold(current)
+        if current.unsettled > 0:
+            hold_again(current)
         self._tell()
         now = time.monotonic()
         wait = IDLE_SECONDS
-        if self.running or self._over_since is not None:
+        if self.running or self._over_since is not None or current.unsettled > 0:
             wait = max(self._interval(), (now - began) * _SHARE_OF_TIME / 10)
         self._due = now + wait
         if self._settle is not None:
@@ -279,7 +301,7 @@ class Meter(Keeper):
             return None
         return self._kill(current, used, allowed)
 
-    def _leave_headroom(self, allowed: int, *, trimming: bool = False) -> None:
+    def _leave_headroom(self, allowed: int) -> None:
         """Have what is more than the running cell may use refused: up to the soft mark, so that an error can be shown.
 
         A cell that begins above the mark may use half of what is left; between cells all may be used.
@@ -291,7 +313,7 @@ class Meter(Keeper):
         if self.running:
             begun = min(self._soft.begun_at, allowed)
             bound = max(int(allowed * SOFT_SHARE), begun + (allowed - begun) // 2)
-        self._headroom.write(bound, current.sandbox.pid if current.worker_pid > 0 else -1, trimming=trimming)
+        self._headroom.write(bound, current.sandbox.pid if current.worker_pid > 0 else -1)
 
     def _kill(self, current: Current, used: int, allowed: int) -> dict[str, Any] | None:
         """Kill the worst process, children first; return the cause where that is the worker."""
