@@ -77,7 +77,7 @@ def test_every_limit_as_an_ordinary_user_too(ordinary_user: Identity) -> None:
 def test_kernel_beside_a_bomb_answers(tmp_path: Path) -> None:
     for name in ("bomb", "beside"):
         (tmp_path / name).mkdir()
-    program = (RUN.parent / "programs" / "unheard_children_burn.py").read_text()
+    program = (RUN.parent / "programs" / "cpu_burner.py").read_text()
     with notebook(tmp_path / "bomb", SENTINEL_SPARE="off") as bomb, notebook(tmp_path / "beside") as beside:
         running = bomb.send(f"print('on', flush=True)\n{program}")
         while bomb.client.get_iopub_msg(timeout=60)["content"].get("text") != "on\n":

@@ -104,7 +104,7 @@ def test_limits_change_in_place_up_to_the_ceiling_and_back(book: Notebook) -> No
     ],
 )
 def test_what_is_mistyped_or_too_much_is_said_and_runs_nothing(book: Notebook, line: str, told: str) -> None:
-    result = book.run(f"%sentinel_limit {line}\nran = True")
+    result = book.run(f"%sentinel_limit {line}\nran = True", allow_stdin=False)
     assert result.reply["ename"] == "UsageError"
     assert told in result.reply["evalue"]
     assert book.run("print('ran' in dir())").text == "False\n"
@@ -174,7 +174,8 @@ def test_seconds_of_a_profile_hold_and_can_not_be_raised_by_a_cell(tmp_path: Pat
     settings = hasty(tmp_path, wall_seconds=1, output_bytes=20_000)
     with notebook(tmp_path, SENTINEL_CEILING="hasty", **settings) as book:
         for line in ("wall=60", "output=1M"):
-            assert book.run(f"%sentinel_limit {line}").reply["ename"] == "UsageError"
+            told = book.run(f"%sentinel_limit {line}", allow_stdin=False)
+            assert told.reply["ename"] == "UsageError"
         assert book.run("%sentinel_limit wall=off").reply["status"] == "ok"
         result = book.run("import time\nprint('x' * 30_000)\ntime.sleep(600)")
         assert result.reply["ename"] == "KeyboardInterrupt"
