@@ -19,6 +19,8 @@ from sentinel_kernel.abi.prctl import (
 )
 from sentinel_kernel.linux.libc import LIBC, NUMBERS, checked, system_call
 
+_IOPRIO_WHO_PROCESS = 1  # <linux/ioprio.h>
+
 
 def control(option: int, value: int = 0, third: int = 0) -> int:
     """Call prctl(2) with unused arguments zero."""
@@ -73,3 +75,13 @@ def close_descriptors(first: int, last: int) -> None:
 def signal_thread(process: int, thread: int, number: int) -> None:
     """Send a signal to one thread (tgkill(2))."""
     system_call("tgkill", process, thread, number)
+
+
+def io_priority(pid: int) -> int:
+    """Return the priority of a process's input and output, class and all (ioprio_get(2)).
+
+    Raises:
+        OSError: there is no such process.
+
+    """
+    return system_call("ioprio_get", _IOPRIO_WHO_PROCESS, pid)

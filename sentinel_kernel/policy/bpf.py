@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 from sentinel_kernel.abi.architecture import AUDIT_ARCH_ARM, AUDIT_ARCH_I386, X32_SYSCALL_BIT
 from sentinel_kernel.policy.action import ActionKind
-from sentinel_kernel.policy.regions import boundary_values
+from sentinel_kernel.policy.regions import boundary_values, nearest_values
 from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
@@ -24,6 +25,7 @@ _INSTRUCTION = struct.Struct("=HBBI")  # struct sock_filter of <linux/filter.h>
 _DATA = struct.Struct("=iIQ6Q")  # struct seccomp_data
 _MAXIMUM_INSTRUCTIONS = 4096  # BPF_MAXINSNS
 _ALL_ONES = (1 << 64) - 1
+_MOST_PAIRS = 500
 _BEYOND = 64
 """How many numbers above the table are tried."""
 
@@ -158,6 +160,14 @@ def arguments_to_try(rules: Sequence[CompiledRule]) -> Iterator[tuple[int, ...]]
         for index, values in by_index.items():
             for value in values:
                 yield (*base[:index], value, *base[index + 1 :])
+    if len(by_index) == 2:
+        # Where what one test leaves is divided by another, each part is tried with each part.
+        first, second = by_index
+        near = [nearest_values(test for test in tests if test.index == index) for index in (first, second)]
+        for value, other in itertools.product(*near) if len(near[0]) * len(near[1]) <= _MOST_PAIRS else ():
+            pair = [0] * 6
+            pair[first], pair[second] = value, other
+            yield tuple(pair)
 
 
 def first_mismatch(program: bytes, policy: CompiledPolicy) -> Mismatch | None:

@@ -77,6 +77,17 @@ def is_never_held(syscall: str) -> bool:
     return syscall in _NOT_HELD
 
 
+_INIT = 1
+"""The number of the sandbox's first process, inside; every worker is forked from it and takes after it.
+
+Of its process group, which has the same number, it is the only one: workers have a session of their own."""
+
+# PRIO_USER of <linux/resource.h> and IOPRIO_WHO_USER of <linux/ioprio.h>. What has other bits is refused anyway; each
+# further bit of the mask would double what other rules of the call fall into.
+_PRIO_USER = ArgumentTest(0, 0x03, 2)
+_IOPRIO_WHO_USER = ArgumentTest(0, 0x03, 3)
+_OF_INIT = (_equals(0, _INIT),)
+
 # Refusals: a profile may refuse the same in another way (KILL, another errno), but not allow it.
 FLOOR: tuple[FixedRule, ...] = (
     FixedRule(
@@ -160,6 +171,24 @@ FLOOR: tuple[FixedRule, ...] = (
         "pairs of this family are not held by the sandbox's own network",
         except_in=((_equals(0, AF_UNIX),),),
     ),
+    FixedRule(
+        ("prlimit64", "sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity"),
+        NOTIFY,
+        "every later worker would inherit it from the sandbox's first process",
+        only_in=(_OF_INIT,),
+    ),
+    FixedRule(
+        ("setpriority",),
+        NOTIFY,
+        "every later worker would inherit it from the sandbox's first process, one of the user's",
+        only_in=((_equals(1, _INIT),), (_PRIO_USER,)),
+    ),
+    FixedRule(
+        ("ioprio_set",),
+        NOTIFY,
+        "every later worker would inherit it from the sandbox's first process, one of the user's",
+        only_in=((_equals(1, _INIT),), (_IOPRIO_WHO_USER,)),
+    ),
 )
 
 _INTERNET_LENGTHS = (SOCKADDR_IN_BYTES, SOCKADDR_IN6_BYTES)
@@ -184,7 +213,7 @@ WORKER_NEEDS: tuple[FixedRule, ...] = (
     FixedRule(
         _calls(
             "execve wait4 waitid exit exit_group kill tgkill getpid getppid gettid getuid geteuid getgid "
-            "getegid getpgrp getpgid setpgid prctl prlimit64 arch_prctl set_tid_address set_robust_list rseq "
+            "getegid getpgrp getpgid setpgid prctl arch_prctl set_tid_address set_robust_list rseq "
             "futex restart_syscall uname rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack sysinfo"
         ),
         Action(ActionKind.ALLOW),
@@ -199,12 +228,18 @@ WORKER_NEEDS: tuple[FixedRule, ...] = (
     FixedRule(
         _calls(
             "nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time getrandom sched_yield "
-            "sched_getaffinity sched_getparam sched_getscheduler sched_setscheduler poll ppoll select "
+            "sched_getaffinity sched_getparam sched_getscheduler poll ppoll select "
             "pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd "
             "eventfd2 pipe"
         ),
         Action(ActionKind.ALLOW),
         "the worker waits for messages",
+    ),
+    FixedRule(
+        ("prlimit64", "sched_setscheduler"),
+        Action(ActionKind.ALLOW),
+        "the worker sets its own limits, and asks how it is scheduled",
+        except_in=(_OF_INIT,),
     ),
     FixedRule(
         _calls(

@@ -107,6 +107,16 @@ def differences(region: Region, removed: Iterable[Region], most: int = 4096) -> 
     return left
 
 
+def nearest_values(tests: Iterable[ArgumentTest]) -> list[int]:
+    """Return values of one argument that pass one of ``tests``, or fail it by one bit."""
+    values = set()
+    for test in tests:
+        values |= {test.value} | {
+            test.value ^ 1 << position for position in range(32) if test.mask >> position & 1
+        }
+    return sorted(values)
+
+
 def boundary_values(tests: Iterable[ArgumentTest]) -> list[int]:
     """Return values of one argument at and around the edges of ``tests``, with and without high bits."""
     values = {0, 1, LOW_32_BITS, 1 << 32, (1 << 64) - 1}

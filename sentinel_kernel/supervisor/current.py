@@ -69,6 +69,10 @@ class Current(MutableRecord):
     held_line: HeldLine | None = None
     word_pipe: int = -1
     """Write end of the pipe that the worker's MemoryError takes its text from."""
+    unsettled: int = 0
+    """How many looks are due for processes that a change of the sizes has missed (supervisor/switching.py)."""
+    heritage: tuple[Any, ...] = ()
+    """What init hands down to its children, as it was before the first worker (supervisor/heritage.py)."""
     error_output: bytearray = fresh(default_factory=bytearray)
     watched: set[int] = fresh(default_factory=set)
 

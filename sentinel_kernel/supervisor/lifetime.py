@@ -29,6 +29,7 @@ from sentinel_kernel.supervisor.current import (
     unwatch,
     watch,
 )
+from sentinel_kernel.supervisor.heritage import is_sound
 from sentinel_kernel.supervisor.identities import Identities
 from sentinel_kernel.supervisor.preparation import parse_start
 from sentinel_kernel.supervisor.remedies import describe
@@ -300,6 +301,11 @@ class Lifetime:
     def _fork(self, current: Current) -> None:
         request = self.request
         if request is None:
+            return
+        if not is_sound(current):
+            # An earlier worker's cell has changed what each later one would begin with.
+            self.end()
+            self._launch()
             return
         self.request = replace(request, argv_once=())
         give_channels(current, request)

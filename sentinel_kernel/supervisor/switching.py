@@ -8,14 +8,14 @@ import resource
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.policy.own_limits import with_own
-from sentinel_kernel.policy.plan import process_limits
+from sentinel_kernel.policy.plan import LENT_FILES, process_limits
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.record import MutableRecord, as_dict, fresh, replace
 from sentinel_kernel.supervisor.preparation import chosen_processors, resolve_sizes
+from sentinel_kernel.supervisor.processes import processes_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.preparation import StartRequest
 
-_LIMITS = (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_DATA)
+_CLEAN_LOOKS = 20
+"""So many looks by the meter must find nothing to lower after the sizes have changed."""
+
+_PASSES = 10
+"""So many passes over all processes at most: something that forks without end is caught by a later call."""
+
+SOFT_LIMITS = (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_DATA)
+"""Those that follow the sizes in force."""
 
 
 class Switching(MutableRecord):
@@ -106,39 +113,69 @@ def apply_sizes(current: Current, sizes: Sizes) -> list[str]:
     cpus = tuple(chosen_processors(sizes.cpu_count, processors))
     full = current.sandbox.resize(sizes) + current.backend.set(sizes)
     sizes = replace(sizes, **{field: getattr(before, field) for field in full})
-    for pid in _processes(current.sandbox.pid):
-        _limit(pid, dict(process_limits(sizes)))
-        if pid != current.sandbox.pid:
-            _place(pid, set(cpus or processors))
+    _limit_all(current, sizes, set(cpus or processors), exactly=True)
+    current.unsettled = _CLEAN_LOOKS
     plan = replace(current.preparation.plan, sizes=sizes, cpus=cpus)
     current.preparation = replace(current.preparation, plan=plan)
     return full
 
 
-def _processes(first: int) -> Iterator[int]:
-    """Yield ``first`` and every process below it (proc_pid_children(5)); one born meanwhile takes after its parent."""
-    waiting = [first]
-    while waiting:
-        pid = waiting.pop()
-        yield pid
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
-                    waiting += map(int, file.read().split())
+def hold_again(current: Current) -> None:
+    """Lower to the sizes in force what a process has more of, for some time after they have changed.
+
+    A chain of processes that fork and end can run away from a pass over all of them, and each link takes after the
+    one before.
+    """
+    cpus = current.preparation.plan.cpus or os.sched_getaffinity(0)
+    found = _limit_all(current, current.preparation.plan.sizes, set(cpus), exactly=False)
+    current.unsettled = _CLEAN_LOOKS if found else current.unsettled - 1
 
 
-def _limit(pid: int, limits: dict[int, int]) -> None:
-    """Set the soft limits (prlimit(2)) as far as the hard ones, made for the ceiling, allow."""
-    for what in _LIMITS:
+def _limit_all(current: Current, sizes: Sizes, processors: set[int], *, exactly: bool) -> bool:
+    """Limit every process of the sandbox, until two passes find none with other limits; tell whether any had."""
+    limits = dict(process_limits(sizes))
+    found, clean = False, 0
+    for _ in range(_PASSES):
+        changed = False
+        for pid in processes_below(current.sandbox.pid):
+            changed |= limit_process(pid, limits, exactly=exactly)
+            if pid != current.sandbox.pid:
+                changed |= _place(pid, processors, exactly=exactly)
+        found |= changed
+        clean = 0 if changed else clean + 1
+        if clean == 2:
+            break
+    return found
+
+
+def limit_process(pid: int, limits: dict[int, int], *, exactly: bool = True) -> bool:
+    """Set the soft limits (prlimit(2)) as far as the hard ones, made for the ceiling, allow; tell whether any differed.
+
+    Without ``exactly`` they are only lowered, but for RLIMIT_DATA, which the meter writes for each process.
+    """
+    changed = False
+    for what in SOFT_LIMITS:
         with contextlib.suppress(ProcessLookupError):
-            hard = resource.prlimit(pid, what)[1]
+            before, hard = resource.prlimit(pid, what)
             soft = limits.get(what, hard)
             if hard != resource.RLIM_INFINITY:
                 soft = min(soft, hard) if soft != resource.RLIM_INFINITY else hard
-            resource.prlimit(pid, what, (soft, hard))
+            lent = LENT_FILES if what == resource.RLIMIT_NOFILE else 0
+            more = soft != resource.RLIM_INFINITY and (
+                before == resource.RLIM_INFINITY or before > soft + lent
+            )
+            if soft != before if exactly else more and what != resource.RLIMIT_DATA:
+                resource.prlimit(pid, what, (soft, hard))
+                changed = True
+    return changed
 
 
-def _place(pid: int, processors: set[int]) -> None:
+def _place(pid: int, processors: set[int], *, exactly: bool) -> bool:
+    changed = False
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            os.sched_setaffinity(int(thread), processors)
+            allowed = os.sched_getaffinity(int(thread))
+            if allowed != processors if exactly else allowed - processors:
+                os.sched_setaffinity(int(thread), processors)
+                changed = True
+    return changed
