@@ -61,6 +61,10 @@ class Cell(MutableRecord):
     """What the cell was told of already: each notice is shown once."""
     show_again: bool = False
     """A clear_output(wait=True) takes the host's displays away with the cell's next output."""
+    show_at_end: bool = False
+    """A clear_output was sent while a widget may have had the cell's outputs: whose were cleared, only clients know."""
+    prompt: str = ""
+    """The msg_id of the cell's own prompt that its client has not answered."""
     failed: bool = False
     """The worker has told of an error in it."""
     suspects: dict[str, Json] = fresh(default_factory=dict)

@@ -142,6 +142,7 @@ class ClientSide:
         for cell in self._host.execution.running.values():
             if cell.asks and cell.request.identities == request.identities and lifecycle.inner is not None:
                 self._host.limits.person_asked(cell, waiting=False)
+                cell.prompt = ""
                 lifecycle.inner["stdin"].send(unsigned(request.identities, request.parts))
                 return
 

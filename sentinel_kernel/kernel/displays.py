@@ -123,6 +123,12 @@ class Displays:
         shown.published_at = time.monotonic()
         bundle = rendering.violation_bundle(shown.violation, self._language)
         self._outbox.display(bundle, cell.request.header, shown.display_id, update=update)
+        if cell.show_again and not update:
+            # The cell's next output, which clears those before, was this one.
+            cell.show_again = False
+            for other in cell.violations.values():
+                if other is not shown and other.published_count:
+                    self._show(cell, other, anew=True)
 
     def bring_up_to_date(self, cell: Cell) -> None:
         """Publish the counts of ``cell`` that changed, and what waited for its execute_input."""

@@ -225,6 +225,7 @@ class Host:
         """Interrupt the running cells, for a client's request or for SIGINT."""
         for cell in self.execution.running.values():
             self.limits.person_asked(cell, waiting=False)  # input() is over, and may ask anew
+            cell.prompt = ""
         self.questions.interrupted()
         if "carrying" in vars(self):
             self.carrying.interrupted()

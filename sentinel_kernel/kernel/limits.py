@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json, Part
 
 QUOTA = frozenset({"stream", "display_data", "update_display_data", "execute_result", "comm_msg"})
-"""Messages that count as a cell's output, and are dropped once it is used up."""
+"""Messages that are a cell's output, as its summary counts it."""
+
+_NEEDED = frozenset({"error", "debug_event", "comm_close", "clear_output", "execute_input"})
+_NEEDED_BYTES = 256 * 1024
+"""What a cell may still say in such messages once its output is used up: why it failed, where it stands."""
 
 _REMEMBERED_CELLS = 64
 
@@ -32,6 +36,7 @@ class Limits:
         self._host = host
         self._output_bytes: dict[str, int] = {}
         """msg_id of a cell -> the bytes that were put out in its name."""
+        self._needed_bytes: dict[str, int] = {}
         self._late: list[Json] = []
         host.lifecycle.told[protocol.EVENT_LIMIT] = self._reached
 
@@ -72,9 +77,12 @@ class Limits:
     # --- output
 
     def takes(self, msg_type: str, parts: list[Part]) -> bool:
-        """Count a message as output of its cell; False where that has put out all that it may."""
+        """Count a message as output of its cell; False where that has put out all that it may.
+
+        All count but the kernel's states, which are bounded by themselves: a client keeps or shows every other one.
+        """
         allowed = self._sizes().get("output_bytes")
-        if allowed is None or msg_type not in QUOTA:
+        if allowed is None or msg_type == "status":
             return True
         execution = self._host.execution
         owner = text_of(decode(parts[PARENT], HEADER_BYTES), "msg_id")
@@ -82,8 +90,13 @@ class Limits:
             # Of a cell that is over and forgotten, or of none at all: made-up parents win nothing.
             newest = execution.newest()
             owner = newest.request.msg_id if newest is not None else ""
-        before = self._output_bytes.get(owner, 0)
-        after = self._output_bytes[owner] = before + sum(map(len, parts))
+        size = sum(map(len, parts))
+        if msg_type in _NEEDED and self._needed_bytes.get(owner, 0) + size <= _NEEDED_BYTES:
+            self._needed_bytes[owner] = self._needed_bytes.get(owner, 0) + size
+            while len(self._needed_bytes) > _REMEMBERED_CELLS:
+                del self._needed_bytes[next(iter(self._needed_bytes))]
+            return True
+        after = self._output_bytes[owner] = self._output_bytes.get(owner, 0) + size
         while len(self._output_bytes) > _REMEMBERED_CELLS:
             del self._output_bytes[next(iter(self._output_bytes))]
         if after <= allowed:

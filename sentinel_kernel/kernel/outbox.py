@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import outer
+from sentinel_kernel.kernel.captures import Captures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,8 @@ class Outbox:
         self._session = session
         self._sockets = {"shell": sockets.shell, "control": sockets.control, "stdin": sockets.stdin}
         self._publisher = publisher
+        self.captures = Captures(self.publish)
+        """The worker's Output widgets: what is shown or told below must not end in one of them."""
 
     def publish(
         self,
@@ -49,11 +52,12 @@ class Outbox:
         """Publish a MIME bundle, or a new version of the one shown under ``display_id``."""
         transient = {} if display_id is None else {"display_id": display_id}
         kind = "update_display_data" if update else "display_data"
-        self.publish(kind, {"data": data, "metadata": {}, "transient": transient}, parent)
+        content: Json = {"data": data, "metadata": {}, "transient": transient}
+        self.captures.outside(parent, lambda: self.publish(kind, content, parent))
 
     def error(self, error: Json, parent: Part) -> None:
         """Publish an error output (``ename``, ``evalue``, ``traceback``)."""
-        self.publish("error", error, parent)
+        self.captures.outside(parent, lambda: self.publish("error", error, parent))
 
     def reply(self, request: Request, content: Json, metadata: Json | None = None) -> None:
         """Answer a request on the channel and to the client that it came from."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel import outer
 from sentinel_kernel.kernel.cells import Stage
+from sentinel_kernel.kernel.prompts import MARK
 from sentinel_kernel.kernel.vanishing import Vanishing
 from sentinel_kernel.kernel.wire import (
     CONTENT,
@@ -18,7 +19,6 @@ from sentinel_kernel.kernel.wire import (
     HEADER_BYTES,
     PARENT,
     decode,
-    encode,
     split,
     text_of,
 )
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.loop import Timer
     from sentinel_kernel.kernel.requests import Request
-    from sentinel_kernel.kernel.wire import Part
-
-MARK = "Sentinel"
-"""What every prompt of the host begins with; a prompt of a cell that says the same is told apart."""
 
 _VALUE_BYTES = 64 * 1024
 _MOST_OPEN = 32
@@ -145,6 +141,12 @@ class Questions:
         word = value.strip().lower() if isinstance(value, str) else ""
         return question.answers.get(word, NO) if request.msg_type == "input_reply" else NO
 
+    def left_open(self, cell: Cell) -> None:
+        """Take note that a cell ends whose own prompt is still with its client: the answer is nobody's."""
+        if cell.prompt:
+            self._leave(cell.request, cell.prompt)
+            cell.prompt = ""
+
     def _is_stale(self, client: bytes, parent: str) -> bool:
         """Tell whether an answer is to a prompt of ours that is over; one that names its prompt needs no count."""
         if parent:
@@ -185,32 +187,23 @@ class Questions:
         if question.timer is not None:
             question.timer.cancel()
         if question.msg_id and answer in (TIMEOUT, NOBODY):
-            client = client_of(question.cell.request)
-            self._stale[client] = self._stale.get(client, 0) + 1
-            self._over[question.msg_id] = None
-            if len(self._over) > _MOST_STALE:
-                del self._over[next(iter(self._over))]
-            if len(self._stale) > _MOST_STALE:
-                del self._stale[next(iter(self._stale))]
+            self._leave(question.cell.request, question.msg_id)
         if not self._open:
             self._vanishing.rest()
         question.done(answer)
         self.go_on()
 
+    def _leave(self, request: Request, msg_id: str) -> None:
+        """Count a prompt that the client of ``request`` may still answer though nobody waits for it."""
+        client = client_of(request)
+        self._stale[client] = self._stale.get(client, 0) + 1
+        self._over[msg_id] = None
+        if len(self._over) > _MOST_STALE:
+            del self._over[next(iter(self._over))]
+        if len(self._stale) > _MOST_STALE:
+            del self._stale[next(iter(self._stale))]
+
 
 def client_of(request: Request) -> bytes:
     """Return what tells one client from another."""
     return b"\0".join(map(bytes, request.identities))
-
-
-def told_apart(content: Part) -> Part:
-    """Return the content of a cell's own prompt, marked as the cell's where it speaks as the host would."""
-    import unicodedata  # noqa: PLC0415 - not on the start path
-
-    try:
-        prompt = decode(content, _VALUE_BYTES).get("prompt")
-    except ProtocolError:
-        return content
-    if not isinstance(prompt, str) or MARK.lower() not in unicodedata.normalize("NFKC", prompt).lower():
-        return content
-    return encode({**decode(content, _VALUE_BYTES), "prompt": f"(from the code of the cell) {prompt}"})

@@ -44,7 +44,17 @@ def split(frames: Sequence[Part]) -> tuple[list[Part], list[Part]]:
 
 
 _COUNTED_BYTES = 1024 * 1024
-_MOST_PARTS = 2_000_000
+_MOST_LISTS = 2_000_000
+_MOST_ITEMS = 8_000_000
+"""Of lists and objects, and of their items. Each costs far more memory than the bytes that name it."""
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON.")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+"""Strict: Python reads NaN and Infinity where no page does."""
 
 
 def decode(part: Part, maximum_bytes: int) -> Json:
@@ -56,12 +66,11 @@ def decode(part: Part, maximum_bytes: int) -> Json:
     if len(part) > maximum_bytes:
         raise ProtocolError(f"A frame of {len(part)} bytes is longer than {maximum_bytes}.")
     if len(part) > _COUNTED_BYTES:
-        # Each list, object and item costs far more memory than the bytes that name it.
         raw = bytes(part)
-        if raw.count(b"[") + raw.count(b"{") + raw.count(b",") > _MOST_PARTS:
-            raise ProtocolError(f"A frame holds more than {_MOST_PARTS} values.")
+        if raw.count(b"[") + raw.count(b"{") > _MOST_LISTS or raw.count(b",") > _MOST_ITEMS:
+            raise ProtocolError(f"A frame holds more than {_MOST_LISTS} lists or {_MOST_ITEMS} values.")
     try:
-        value = json.loads(str(part, "utf-8"))
+        value = _DECODER.decode(str(part, "utf-8"))
     except (ValueError, RecursionError) as error:
         raise ProtocolError("A frame is not JSON in UTF-8.") from error
     if not isinstance(value, dict):

@@ -11,9 +11,20 @@ from sentinel_kernel.kernel.limit_signs import signs
 from sentinel_kernel.kernel.limits import QUOTA
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.output_rule import BUNDLES, Judged, judge
-from sentinel_kernel.kernel.questions import told_apart
+from sentinel_kernel.kernel.prompts import told_apart
+from sentinel_kernel.kernel.well_formed import METADATA_BYTES, check_header, read, read_parent
 from sentinel_kernel.kernel.widgets import COMM_TYPES
-from sentinel_kernel.kernel.wire import CONTENT, HEADER, HEADER_BYTES, PARENT, decode, encode, split, text_of
+from sentinel_kernel.kernel.wire import (
+    CONTENT,
+    HEADER,
+    HEADER_BYTES,
+    METADATA,
+    PARENT,
+    decode,
+    encode,
+    split,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.cells import Cell
@@ -43,6 +54,11 @@ class WorkerSide:
         self._host = host
         self._held_idle: tuple[Cell, list[Part], list[Part]] | None = None
         """An idle that waits until its cell's violations are shown with their final counts."""
+
+        self._parent: Part = b"{}"
+        """The parent header that was checked last: a cell's outputs share one."""
+
+        self._failed = False
 
     def pump(self) -> bool:
         """Forward what the worker sent, as far as clients can take it; tell whether there is more."""
@@ -102,6 +118,10 @@ class WorkerSide:
         try:
             identities, parts = split(frames)
             header = decode(parts[HEADER], HEADER_BYTES)
+            check_header(header, own=True)
+            if parts[PARENT] != self._parent:
+                read_parent(parts[PARENT])
+                self._parent = bytes(parts[PARENT])
             if header.get("session") != self._host.session.session_id:
                 # With another one it would make clients drop what the host has just shown (settings.session_id).
                 parts[HEADER] = encode({**header, "session": self._host.session.session_id})
@@ -114,6 +134,18 @@ class WorkerSide:
                 self._reply(channel, msg_type, parts)
         except ProtocolError as error:
             log(f"A message of the worker on {channel} was dropped: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever the worker sends, it must not end its own guard
+            self._drop(channel, error)
+
+    def _drop(self, channel: str, error: Exception) -> None:
+        """Drop a message that the host itself stumbled over; the first time, say in the log where."""
+        log(f"A message of the worker on {channel} was dropped, which is a fault of the host: {error!r}")
+        if not self._failed:
+            import traceback  # noqa: PLC0415 - never, if all is well
+
+            self._failed = True
+            for line in traceback.format_exception(error):
+                log(line)
 
     # --- iopub
 
@@ -123,7 +155,7 @@ class WorkerSide:
             if msg_type == "iopub_welcome":
                 host.lifecycle.worker_welcomes()
             return
-        if msg_type == "status" and "carrying" in vars(host) and host.carrying.is_about(parts[PARENT]):
+        if msg_type == "status" and self._is_carried(parts):
             return
         if not host.limits.takes(msg_type, parts) or not self._passes(msg_type, parts):
             return
@@ -139,13 +171,23 @@ class WorkerSide:
         elif msg_type == "status":
             self._status(cell, topic, parts)
         else:
+            # Read first: what the host can't read must not have reached clients.
+            content = decode(parts[CONTENT], REPLY_BYTES) if msg_type in _ABOUT_CELLS else {}
             host.outbox.forward_output(topic, parts)
-            self._about_cell(cell, msg_type, parts)
+            self._about_cell(cell, msg_type, content)
+
+    def _is_carried(self, parts: list[Part]) -> bool:
+        """Tell whether a status is about a request of the host's own. Raises ProtocolError where it is too long."""
+        if len(parts[CONTENT]) > STATUS_BYTES:
+            raise ProtocolError("A status is too long.")
+        return "carrying" in vars(self._host) and self._host.carrying.is_about(parts[PARENT])
 
     def _passes(self, msg_type: str, parts: list[Part]) -> bool:
         """Hold a message to the output rule, and say in its cell what was held back; False where nothing is left."""
         host = self._host
         judged = judge(msg_type, parts[CONTENT], host.displays.ids)
+        if not judged.drop and not _metadata_is_read(parts[METADATA]):
+            judged = Judged(drop=True, malformed=True)
         if msg_type in COMM_TYPES and not judged.drop and host.widgets.forges(parts[CONTENT]):
             judged = Judged(drop=True, reserved=True)
         if judged.script or judged.reserved or judged.malformed:
@@ -154,12 +196,16 @@ class WorkerSide:
                 return False
         if judged.content is not None:
             parts[CONTENT] = encode(judged.content)
-        return msg_type not in COMM_TYPES or host.widgets.worker_message(msg_type, parts)
+        if msg_type == "clear_output":
+            # Made anew: host and clients must agree on what is cleared, and when.
+            parts[CONTENT] = encode({"wait": bool(decode(parts[CONTENT], REPLY_BYTES).get("wait"))})
+        if msg_type not in COMM_TYPES:
+            return True
+        host.outbox.captures.worker_message(msg_type, parts)
+        return host.widgets.worker_message(msg_type, parts)
 
     def _suspect(self, msg_type: str, parts: list[Part]) -> None:
         """Keep in mind what limits a cell's errors speak of; they are looked at when it ends."""
-        if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
-            failed.failed = True
         if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
             failed.failed = True
         for sign in signs(msg_type, parts[CONTENT]):
@@ -174,11 +220,11 @@ class WorkerSide:
         parent = decode(parts[PARENT], HEADER_BYTES)
         return self._host.execution.running.get(text_of(parent, "msg_id"))
 
-    def _about_cell(self, cell: Cell, msg_type: str, parts: list[Part]) -> None:
+    def _about_cell(self, cell: Cell, msg_type: str, content: Json) -> None:
         """Do what the host has to do right behind a message that concerns one of its cells."""
         host = self._host
         if msg_type == "execute_input":
-            count = decode(parts[CONTENT], REPLY_BYTES).get("execution_count")
+            count = content.get("execution_count")
             if isinstance(count, int) and 0 < count < _MOST_COUNT:
                 cell.execution_count = count
                 host.execution.last_count = count
@@ -186,10 +232,11 @@ class WorkerSide:
             host.gauge.cell_begins(cell)
             self._show_pages(cell)
             host.limits.show_late(cell)
-            host.limits.show_late(cell)
             host.displays.bring_up_to_date(cell)
         elif msg_type == "clear_output":
-            if decode(parts[CONTENT], STATUS_BYTES).get("wait"):
+            if host.outbox.captures.capture(cell.request.msg_id):
+                cell.show_at_end = True
+            elif content["wait"]:
                 cell.show_again = bool(cell.violations)
             else:
                 host.displays.show_again(cell)
@@ -221,7 +268,7 @@ class WorkerSide:
         self._show_pages(cell)
         self._held_idle = (cell, topic, parts)
         fields: Json = {**end_fields(cell), "suspects": list(cell.suspects.values())}
-        if cell.violations or cell.suspects or cell.failed or cell.failed or host.usage.watched:
+        if cell.violations or cell.suspects or cell.failed or host.usage.watched:
             host.cell_calls.end_cell(fields, self._release_idle)
         else:
             # Nothing to wait for; who watches the sandbox still wants to know.
@@ -233,6 +280,8 @@ class WorkerSide:
             return
         cell, topic, parts = self._held_idle
         self._held_idle = None
+        if cell.show_at_end and cell.violations:
+            self._host.displays.show_again(cell)
         self._host.displays.bring_up_to_date(cell)
         self._host.live_status.refresh(cell.request.header)
         self._host.summary.ends(cell)
@@ -285,6 +334,8 @@ class WorkerSide:
         ):
             raise ProtocolError(f"Nobody asked for this {msg_type}.")
         judged = judge(msg_type, parts[CONTENT], host.displays.ids)
+        if not _metadata_is_read(parts[METADATA]):
+            parts[METADATA] = b"{}"
         if judged.drop:
             parts[CONTENT] = encode(
                 {"status": "error", "ename": "MalformedReply", "evalue": "", "traceback": []}
@@ -311,6 +362,7 @@ class WorkerSide:
     def _cell_replied(self, cell: Cell, parts: list[Part]) -> None:
         """Take note of a cell's end. A failed one aborts what came before its client could know."""
         cell.replied = True
+        self._host.questions.left_open(cell)
         self._host.limits.person_asked(cell, waiting=False)
         if cell.silent or not cell.stop_on_error:
             return
@@ -328,5 +380,19 @@ class WorkerSide:
             host.displays.notice(words.INPUT_HELD, "held", cell.request.header, cell, "input")
             return
         host.limits.person_asked(cell, waiting=True)
+        # Content and metadata are made anew: what the person's client can't read would end it.
         parts[CONTENT] = told_apart(parts[CONTENT])
+        parts[METADATA] = b"{}"
+        cell.prompt = text_of(decode(parts[HEADER], HEADER_BYTES), "msg_id")
         host.outbox.forward("stdin", cell.request.identities, parts)
+
+
+def _metadata_is_read(metadata: Part) -> bool:
+    """Tell whether all clients can read a message's metadata."""
+    if metadata == b"{}":
+        return True
+    try:
+        read(metadata, METADATA_BYTES)
+    except ProtocolError:
+        return False
+    return True

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentinel_kernel.kernel.output_rule import BUNDLES, NOTICE_TYPE, VIOLATION_TYPE, judge
+from sentinel_kernel.kernel.output_rule import BUNDLES, NOTICE_TYPE, UNTOUCHED, VIOLATION_TYPE, judge
 
 SCRIPTS = (
     "application/javascript",
@@ -70,9 +70,9 @@ def held_keys(value: Any) -> list[str]:
 
 @given(st.dictionaries(keys, json_values, max_size=5))
 def test_held_types_are_removed_at_every_depth_and_nothing_else(value: dict[str, Any]) -> None:
-    content = json.dumps({"state": value}).encode()
-    judged = judge("comm_msg", content, ())
-    after = {"state": value} if judged.content is None else judged.content
+    message = {"comm_id": "c", "data": {"state": value}}
+    judged = judge("comm_msg", json.dumps(message).encode(), ())
+    after = message if judged.content is None else judged.content
     assert held_keys(after) == []
     if not held_keys(value):
         assert judged.content is None
@@ -101,9 +101,9 @@ def test_what_can_not_be_read_is_dropped(content: bytes) -> None:
 
 
 def test_text_about_scripts_passes() -> None:
-    assert judge("stream", b'{"text":"application/javascript"}', ()).content is None
+    assert judge("stream", b'{"name":"stdout","text":"application/javascript"}', ()) is UNTOUCHED
     content = json.dumps(bundle({"text/plain": "application/javascript"})).encode()
-    assert judge("display_data", content, ()).content is None
+    assert judge("display_data", content, ()) is UNTOUCHED
 
 
 def test_user_expressions_and_pagers_are_held_to_it_too() -> None:

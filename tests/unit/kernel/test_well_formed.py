@@ -1,0 +1,134 @@
+"""What clients would trip over is not forwarded: each of these has ended nbclient, or a page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.kernel.output_rule import UNTOUCHED, judge
+from sentinel_kernel.kernel.well_formed import DEEPEST, check_header, read, too_deep
+
+FIT: dict[str, dict[str, Any]] = {
+    "stream": {"name": "stdout", "text": "x"},
+    "error": {"ename": "E", "evalue": "", "traceback": ["x"]},
+    "display_data": {"data": {"text/plain": "x"}, "metadata": {}, "transient": {}},
+    "update_display_data": {"data": {}, "metadata": {}, "transient": {"display_id": "a"}},
+    "execute_result": {"data": {"text/plain": "x"}, "metadata": {}, "execution_count": 1},
+    "execute_input": {"code": "x", "execution_count": 1},
+    "comm_open": {
+        "comm_id": "c",
+        "target_name": "jupyter.widget",
+        "data": {"state": {"_model_module": "m", "_model_name": "n"}, "buffer_paths": []},
+    },
+    "comm_msg": {"comm_id": "c", "data": {"method": "update", "state": {"value": 1}}},
+    "comm_close": {"comm_id": "c", "data": {}},
+    "clear_output": {"wait": True},
+    "debug_event": {"type": "event"},
+}
+
+
+@pytest.mark.parametrize("msg_type", FIT)
+def test_what_is_fit_passes_as_it_was(msg_type: str) -> None:
+    assert judge(msg_type, json.dumps(FIT[msg_type]).encode(), ()) is UNTOUCHED
+
+
+@pytest.mark.parametrize(
+    ("msg_type", "key"),
+    [
+        (msg_type, key)
+        for msg_type, content in FIT.items()
+        for key in content
+        if msg_type not in ("clear_output", "debug_event") and key not in ("transient", "execution_count")
+    ],
+)
+def test_what_clients_take_for_granted_is_there_and_of_its_kind(msg_type: str, key: str) -> None:
+    content = FIT[msg_type]
+    missing = {name: value for name, value in content.items() if name != key}
+    for odd in (missing, {**content, key: 5}, {**content, key: None}):
+        assert judge(msg_type, json.dumps(odd).encode(), ()).malformed
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"x",
+        b'{"name":"stdout","text":"x"',
+        b'{"name":"stdout","text":"x","n":NaN}',
+        b'{"name":"stdout","text":"x","n":-Infinity}',
+        b'{"name":"stdout","text":"\\ud800"}',
+        b'{"name":"stdout","text":"x","n":' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"name":"stdout","text":"x","n":' + b'{"a":' * 900 + b"1" + b"}" * 900 + b"}",
+    ],
+)
+@pytest.mark.parametrize("padding", [0, 100_000])
+def test_streams_are_read_too(content: bytes, padding: int) -> None:
+    judged = judge("stream", content + b" " * padding, ())
+    assert (judged.drop, judged.malformed) == (True, True)
+
+
+def test_whole_letters_beyond_the_first_plane_pass() -> None:
+    assert read(b'{"a":"\\ud83d\\ude00"}', 100) == {"a": "\U0001f600"}
+
+
+def depth(value: Any) -> int:
+    if isinstance(value, dict | list):
+        return 1 + max(
+            (depth(inner) for inner in (value.values() if isinstance(value, dict) else value)), default=0
+        )
+    return 0
+
+
+@given(
+    st.recursive(
+        st.none() | st.text(alphabet='[]{}"\\a', max_size=6),
+        lambda inner: (
+            st.lists(inner, max_size=4) | st.dictionaries(st.text(alphabet='[{"\\', max_size=3), inner)
+        ),
+        max_leaves=20,
+    ),
+    st.integers(min_value=0, max_value=6),
+)
+def test_depth_is_counted_outside_of_strings(value: Any, deepest: int) -> None:
+    assert too_deep(json.dumps(value).encode(), deepest) == (depth(value) > deepest)
+
+
+def test_what_people_nest_is_far_from_the_bound() -> None:
+    assert not too_deep(b"[" * DEEPEST + b"]" * DEEPEST)
+
+
+HEADER = {"msg_id": "a", "msg_type": "stream", "session": "s", "date": "2026-02-28T23:59:59.123456Z"}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"msg_id": None},
+        {"msg_type": 5},
+        {"session": []},
+        {"date": "2026-02-30T00:00:00Z"},
+        {"username": "2026-13-01T00:00:00"},
+        {"date": "2026-01-01T25:00:00Z"},
+        {"date": "0000-01-01T00:00:00Z"},
+        {"date": "2026-01-01T00:00:00+99:00"},
+        {"date": "٢٠٢٦-01-01T00:00:00Z"},
+        {"nested": {"date": "2026-02-30T00:00:00Z"}},
+    ],
+)
+def test_a_header_is_flat_and_its_dates_are_dates(odd: dict[str, Any]) -> None:
+    check_header(HEADER, own=True)  # positive control
+    check_header({}, own=False)
+    for own in (True, False):
+        with pytest.raises(ProtocolError):
+            check_header({**HEADER, **odd}, own=own)
+
+
+@pytest.mark.parametrize(
+    "date", ["2024-02-29T00:00:00Z", "2026-12-31T23:59:59+05:30", "2026-01-01T00:00:00", "x"]
+)
+def test_dates_of_all_common_forms_pass(date: str) -> None:
+    check_header({**HEADER, "date": date}, own=True)
