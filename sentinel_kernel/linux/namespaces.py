@@ -14,6 +14,7 @@ from sentinel_kernel.abi.sched import CloneArguments, CloneFlags
 from sentinel_kernel.linux.libc import LIBC, NUMBERS, checked, system_call
 
 _TRIES = 3
+_DYING_MS = 500
 
 
 def clone(flags: CloneFlags) -> tuple[int, int]:
@@ -92,11 +93,15 @@ def write_identity_maps(pid: int, uid_map: str, gid_map: str) -> None:
         os.close(directory)
 
 
-def is_dead(pidfd: int) -> bool:
-    """Tell whether the process has ended, reaped or not (pidfd_open(2): it is readable then)."""
+def is_dying(pidfd: int) -> bool:
+    """Tell whether the process has ended or is about to, as its files in /proc may be closed to us before that.
+
+    One that was killed has given up its memory, and with it what says whose its files are, some time before its
+    pidfd becomes readable (pidfd_open(2)).
+    """
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(0))
+    return bool(poll.poll(_DYING_MS))
 
 
 def mapped_user_namespace(uid_map: str, gid_map: str) -> int:
@@ -129,7 +134,7 @@ def _mapped_user_namespace(uid_map: str, gid_map: str) -> int | None:
         write_identity_maps(pid, uid_map, gid_map)
         return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        if is_dead(pidfd):
+        if is_dying(pidfd):
             return None
         raise
     finally:

@@ -197,8 +197,8 @@ def start_sandbox(
                 f"{identity.inside_gid} {identity.host_gid} 1",
             )
         except OSError as error:
-            # A process that is dead, and not reaped yet, has its files in /proc owned by root: EACCES.
-            if error.errno in (errno.ENOENT, errno.ESRCH) or namespaces.is_dead(pidfd):
+            # A process that was killed, and is not reaped yet, has its files in /proc owned by root: EACCES.
+            if error.errno in (errno.ENOENT, errno.ESRCH) or namespaces.is_dying(pidfd):
                 raise BootError(DIED, error.errno or 0, "The set-up process was killed at once.") from None
             reason = f"The user's id can't be mapped: {error}."
             raise BootError("map_identity", error.errno or 0, reason) from None

@@ -48,7 +48,7 @@ def kill(identity: Identity, folder: Path, kills: int, role: str) -> None:
         assert result["gone"]
         if role == "host":
             continue
-        assert result.get("after", result["next"]) == ["ok", True], result
+        assert result.get("after", result["next"]) == ["ok", True], (result, done.stderr)
         if result["moment"] is not None:
             # Answered either way, never a hang, and told once: the running cell says what died, or, where it was
             # over by then, the next one.

@@ -74,6 +74,8 @@ def execute(client, code):
             if message["parent_header"].get("msg_id") == message_id:
                 content = message["content"]
                 status = content["ename"] if content["status"] == "error" else content["status"]
+                if status == "SandboxUnavailable":
+                    print(content["evalue"], file=sys.stderr)
     while time.monotonic() < end:
         with contextlib.suppress(queue.Empty):
             message = client.get_iopub_msg(timeout=1)
