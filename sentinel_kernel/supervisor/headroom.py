@@ -35,7 +35,7 @@ class Headroom:
 
         self._dying = -1
 
-    def write(self, allowed_bytes: int, spared: int) -> None:
+    def write(self, allowed_bytes: int, spared: int, worker: int) -> None:
         """Leave each process what the others and the files in memory leave of ``allowed_bytes``, but for ``spared``.
 
         A single huge allocation then fails in the call. RLIMIT_DATA counts what is mapped, touched or not; the hard
@@ -56,6 +56,9 @@ class Headroom:
                 # A heap that was full once keeps its size; what is free in it must not count against new mappings.
                 slack += max(0, process.heap_bytes() - process.anonymous_bytes)
             bound += slack
+            if process.pid == worker and process.anonymous_bytes * 2 < total:
+                # Others have it all: they go. Without any memory libzmq would abort, and the variables with it.
+                bound = max(bound, process.data_bytes + _LEAST_BYTES)
             bound = max(_LEAST_BYTES, bound) // _STEP_BYTES * _STEP_BYTES
             if self._written.get(process.pid) != bound:
                 with contextlib.suppress(OSError):
@@ -97,15 +100,17 @@ class Headroom:
 
     @property
     def waits_for_death(self) -> bool:
-        """Whether a process that was killed has not given its memory back yet."""
+        """Whether a process that was killed had not given its memory back when the sample was taken.
+
+        One that goes between the sample and this question was counted in it: the next sample tells what is left.
+        """
         if self._dying < 0:
             return False
         poll = select.poll()
         poll.register(self._dying, select.POLLIN)
-        if not poll.poll(0):
-            return True
-        self._let_go()
-        return False
+        if poll.poll(0):
+            self._let_go()
+        return True
 
     def _let_go(self) -> None:
         if self._dying >= 0:

@@ -179,7 +179,10 @@ class Meter(Keeper):
             ename = str(message.get("ename") or "")
             suspect = used >= limit * _SUSPECT_SHARE and any(word in ename for word in _SUSPECT_ERRORS)
             if ename.endswith("MemoryError") or self._shares.refused or suspect:
-                self._send_limit(memory_limit(self._current, "refused", used, self._use, self._processes))
+                told = memory_limit(self._current, "refused", used, self._use, self._processes)
+                # An error of that name is no proof: anybody can raise one.
+                told["said"] = not (self._shares.refused or used >= limit * _SUSPECT_SHARE)
+                self._send_limit(told)
         self._tell()
         self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
 
@@ -256,6 +259,7 @@ class Meter(Keeper):
         forked = len(self._processes) > 2
         exactly_above = int(limit * _EXACT_SHARE) if limit is not None and forked else None
         before, at = self._use.total_bytes, self._measured_at
+        cpu_seconds = self._processes.cpu_seconds()
         used = self._use.measure(exactly_above=exactly_above)
         self._measured_at = time.monotonic()
         self._growth = (used - before) / max(self._measured_at - at, _LEAST_SECONDS)
@@ -266,7 +270,7 @@ class Meter(Keeper):
         for process in self._processes:
             if process.pid == worker:
                 self._data_peak = max(self._data_peak, process.data_bytes)
-        self._read_cpu(self._processes.cpu_seconds())
+        self._read_cpu(cpu_seconds)
 
     def _show(self, current: Current) -> None:
         """Have programs inside see the profile's memory and processors."""
@@ -313,7 +317,8 @@ class Meter(Keeper):
         if self.running:
             begun = min(self._soft.begun_at, allowed)
             bound = max(int(allowed * SOFT_SHARE), begun + (allowed - begun) // 2)
-        self._headroom.write(bound, current.sandbox.pid if current.worker_pid > 0 else -1)
+        worker = current.worker_pid
+        self._headroom.write(bound, current.sandbox.pid if worker > 0 else -1, worker)
 
     def _kill(self, current: Current, used: int, allowed: int) -> dict[str, Any] | None:
         """Kill the worst process, children first; return the cause where that is the worker."""
@@ -345,6 +350,8 @@ class Meter(Keeper):
 
     def _tell(self) -> None:
         sizes = self._sizes
+        if self._current is not None:
+            self._current.peak_tasks = max(self._current.peak_tasks, self._processes.tasks)
         self.sample = {
             "ms": int(time.time() * 1000),
             "memory_bytes": self._use.shown_bytes,
