@@ -305,6 +305,7 @@ class Host:
         if "carrying" in vars(self):
             self.carrying.abandon()
         for cell in cells:
+            self.questions.left_open(cell)
             self.displays.bring_up_to_date(cell)
             if not cell.silent and not cell.replied:
                 self.outbox.error(error, cell.request.header)

@@ -5,42 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hosted_kernel import HostedKernel, kinds
+from hosted_kernel import VIOLATION, HostedKernel, kinds
 
 from sentinel_kernel.kernel.output_rule import NOTICE_TYPE, VIOLATION_TYPE
 
 if TYPE_CHECKING:
     from hosted_kernel import FakeWorker
-
-VIOLATION: dict[str, Any] = {
-    "id": "v1",
-    "version": 1,
-    "syscall": "socket",
-    "number": 41,
-    "architecture": "x86_64",
-    "arguments": [{"name": "family", "value": 2, "text": "AF_INET", "untrusted": False}],
-    "values": {"family": "AF_INET"},
-    "resource": "network",
-    "profile": "strict",
-    "rule": "NOTIFY by default",
-    "origin": "default",
-    "action": "NOTIFY",
-    "errno": 1,
-    "errno_name": "EPERM",
-    "outcome": "refused",
-    "process": {"pid": 7, "command": "python3", "is_worker": True},
-    "count": 1,
-    "first_time_ms": 1,
-    "last_time_ms": 1,
-    "confidence": "certain",
-    "cell": None,
-    "execution_count": None,
-    "line": None,
-    "source": None,
-    "message": None,
-    "hint": None,
-    "remedies": [],
-}
 
 
 def test_requests_wait_for_the_worker_and_reach_it_as_they_were_sent(kernel: HostedKernel) -> None:

@@ -36,6 +36,38 @@ CHANNELS = {"shell": "ROUTER", "control": "ROUTER", "stdin": "ROUTER", "iopub": 
 SECONDS = 20.0
 
 
+VIOLATION: dict[str, Any] = {
+    "id": "v1",
+    "version": 1,
+    "syscall": "socket",
+    "number": 41,
+    "architecture": "x86_64",
+    "arguments": [{"name": "family", "value": 2, "text": "AF_INET", "untrusted": False}],
+    "values": {"family": "AF_INET"},
+    "resource": "network",
+    "profile": "strict",
+    "rule": "NOTIFY by default",
+    "origin": "default",
+    "action": "NOTIFY",
+    "errno": 1,
+    "errno_name": "EPERM",
+    "outcome": "refused",
+    "process": {"pid": 7, "command": "python3", "is_worker": True},
+    "count": 1,
+    "first_time_ms": 1,
+    "last_time_ms": 1,
+    "confidence": "certain",
+    "cell": None,
+    "execution_count": None,
+    "line": None,
+    "source": None,
+    "message": None,
+    "hint": None,
+    "remedies": [],
+}
+"""One refused call, as the supervisor tells of it."""
+
+
 class FakeWorker:
     """The worker's ends of one generation's channels."""
 
