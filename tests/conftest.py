@@ -56,6 +56,13 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = _RUN / name
         folder.mkdir(mode=0o700)
         os.environ[variable] = str(folder)
+    if hasattr(config, "workerinput"):
+        # One of several processes: what a test of another one has open now is none of this one's leftovers.
+        folder = _RUN / "tmp"
+        folder.mkdir()
+        folder.chmod(0o1777)
+        _RUN.chmod(0o755)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     for variable in [
         name
         for name in os.environ

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[2]
+_SHARED = Path(tempfile.gettempdir())  # as it is before a run takes a folder of its own
 _ORDINARY_ID = 47001  # no passwd entry, as in containers that run under an arbitrary id
 
 
@@ -83,7 +84,7 @@ def ordinary_identity() -> Identity:
         return own_identity(Path(tempfile.mkdtemp(prefix="sentinel-tests-home-")))
     # One a checkout: two trees must not exchange each other's wheel in the middle of a run.
     checkout = hashlib.sha256(str(_ROOT).encode()).hexdigest()[:8]
-    base = Path(tempfile.gettempdir()) / f"sentinel-tests-user-{checkout}"
+    base = _SHARED / f"sentinel-tests-user-{checkout}"
     base.mkdir(mode=0o755, exist_ok=True)
     if base.stat().st_uid != 0:
         raise AssertionError(f"{base} belongs to somebody else")
