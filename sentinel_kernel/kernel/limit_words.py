@@ -146,9 +146,13 @@ def limit_reached(limit: Json) -> Words:
         message_en, message_zh, hint_en, hint_zh = _SOME_FOLDER
     else:
         message_en, message_zh, hint_en, hint_zh = _REFUSED.get(name, _SOME_FOLDER)
+    if limit.get("said") is True:
+        message_en, message_zh = _SAID_EN + message_en, _SAID_ZH + message_zh
     return _words(limit, (message_en, message_zh, hint_en, hint_zh))
 
 
+_SAID_EN = "The cell says so, and what was measured does not show it: "
+_SAID_ZH = "这是单元格自己的说法，测量结果未能证实："
 _SOFT_MEMORY = (
     "The sandbox came near its {allowed} of memory{used}: this cell got MemoryError, so that nothing had to be killed.",
     "沙箱的内存接近上限 {allowed}{used}：此单元格得到了 MemoryError，因此无需强制终止任何进程。",

@@ -166,7 +166,7 @@ def compile_policy(profile: Profile, machine: str) -> CompiledPolicy:
             ordered = _with_fixed(ordered, fixed, ORIGIN_FLOOR, overrides)
         for fixed in needs.get(name, ()):
             ordered = _with_fixed(ordered, fixed, ORIGIN_WORKER, overrides)
-        rules[number] = _reachable(ordered)
+        rules[number] = reachable(ordered)
     told = tuple(item for item in overrides if item.by in rules[item.by.number])
     return CompiledPolicy(profile, architecture, rules, told)
 
@@ -237,7 +237,7 @@ def _agrees(rule: CompiledRule, fixed: FixedRule, origin: str) -> bool:
     return not fixed.exact and (rule.origin == ORIGIN_PROFILE or fixed.action.errno is None)
 
 
-def _reachable(ordered: Sequence[CompiledRule]) -> tuple[CompiledRule, ...]:
+def reachable(ordered: Sequence[CompiledRule]) -> tuple[CompiledRule, ...]:
     """Drop what an earlier rule covers whole, and all behind the first rule without tests."""
     result: list[CompiledRule] = []
     for rule in ordered:

@@ -242,6 +242,12 @@ WORKER_NEEDS: tuple[FixedRule, ...] = (
         except_in=(_OF_INIT,),
     ),
     FixedRule(
+        ("prlimit64",),
+        Action(ActionKind.ALLOW),
+        "each program asks for the limits that it has",
+        only_in=((ArgumentTest(2, (1 << 64) - 1, 0),),),
+    ),
+    FixedRule(
         _calls(
             "sendmsg recvmsg sendto recvfrom shutdown getsockname getpeername setsockopt getsockopt accept "
             "accept4 listen"

@@ -6,8 +6,8 @@ A profile that allows them allows them within its sizes. Each is decided on regi
 from __future__ import annotations
 
 from sentinel_kernel.policy.action import Action, ActionKind
-from sentinel_kernel.policy.compiled import ORIGIN_SHARED, CompiledRule
-from sentinel_kernel.policy.regions import EVERYTHING, ArgumentTest
+from sentinel_kernel.policy.compiled import ORIGIN_SHARED, CompiledRule, reachable
+from sentinel_kernel.policy.regions import EVERYTHING, ArgumentTest, intersection
 from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
@@ -24,6 +24,11 @@ _LIMIT_NUMBERS: Final = 0x0F
 """All that there are (RLIM_NLIMITS is 16); the Linux kernel refuses higher ones, which are held too. Each further bit
 would double what other rules of the call fall into."""
 
+_OF_OTHERS: Final = ("sched_setscheduler", "sched_setparam", "sched_setattr", "setpriority", "ioprio_set")
+"""What is aimed at pid 1 is refused (floor.py). In the filter that would take 32 rules each, one for each bit."""
+
+_ASKING: Final[dict[str, Region]] = {"prlimit64": (ArgumentTest(2, (1 << 64) - 1, 0),)}
+"""Where a call only asks, and is not held: each program that starts asks once for the size of its stack."""
 
 MEASURED: Final[tuple[tuple[str, Region], ...]] = (
     ("mmap", (ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS, _MAP_SHARED_ANONYMOUS),)),
@@ -33,7 +38,8 @@ MEASURED: Final[tuple[tuple[str, Region], ...]] = (
     ("msgget", EVERYTHING),
     ("sched_setaffinity", EVERYTHING),
     ("sysinfo", EVERYTHING),
-    ("prlimit64", (ArgumentTest(1, _LIMIT_NUMBERS, _RLIMIT_DATA),)),
+    *((name, EVERYTHING) for name in _OF_OTHERS),
+    ("prlimit64", EVERYTHING),
     ("setrlimit", (ArgumentTest(0, _LIMIT_NUMBERS, _RLIMIT_DATA),)),
 )
 """Call -> where it is held. RLIMIT_DATA leaves out shared memory; System V's limits can't be set from here
@@ -54,5 +60,10 @@ def measured_policy(policy: CompiledPolicy) -> CompiledPolicy:
         number = policy.architecture.syscalls.get(name)
         if number is not None and number in rules:
             held = CompiledRule(name, number, region, _HELD, ORIGIN_SHARED, _REASON)
-            rules[number] = (held, *rules[number]) if region else (held,)
+            asking = [
+                replace(rule, tests=tests)
+                for rule in rules[number]
+                if name in _ASKING and (tests := intersection(rule.tests, _ASKING[name])) is not None
+            ]
+            rules[number] = (held, *rules[number]) if region else reachable((*asking, held))
     return replace(policy, rules=rules)

@@ -30,9 +30,19 @@ GRACE_SECONDS = 5
 _SECOND_INTERRUPT = 0.5
 """After this share of the grace a cell that goes on is interrupted once more."""
 
+_AFTER_SECONDS = 0.5
+_BUSY_SHARE = 0.1
+"""A cell that has said that it ended is looked at so often, until what goes on takes less than this of a processor:
+it may have lied, or left threads behind."""
+
 _LEAST_WAIT_SECONDS = 0.05
 _WAITING_LOOK_SECONDS = 0.5
 """How often processor time is looked at while a cell waits for the person."""
+
+_CHURN_SECONDS = 0.01
+_WATCH_SECONDS = 0.1
+"""How often the processor time is looked at where nothing but looking counts it: with processes that come and go, and
+without."""
 
 _LOOK_SHARE = 20
 """Between two looks at the processor time passes this many times what a look takes: many processes take long."""
@@ -55,6 +65,10 @@ class _Cell(MutableRecord):
     """It was interrupted a second time."""
     over: str = ""
     """The limit that it was interrupted for."""
+    looked_after: float | None = None
+    """When it was last looked at what goes on after its end; None: it has not ended."""
+    used_after: float = 0.0
+    """The processor time that was used by then."""
 
 
 class CellClock(Keeper):
@@ -95,14 +109,31 @@ class CellClock(Keeper):
 
     def begin_cell(self, message: dict[str, Any]) -> None:
         """Start a cell's clocks."""
+        # What an earlier one has left running uses up this one's processor time.
+        self._cells = {msg_id: cell for msg_id, cell in self._cells.items() if cell.looked_after is None}
         cell = _Cell(str(message.get("msg_id")), time.monotonic())
         self._cells[cell.msg_id] = cell
         if self._sizes() is not None:
             self._start_counting(cell)
 
     def end_cell(self, message: dict[str, Any]) -> None:
-        """Stop a cell's clocks."""
-        self._cells.pop(str(message.get("msg_id")), None)
+        """Stop a cell's clocks, once nothing goes on any more."""
+        cell = self._cells.get(str(message.get("msg_id")))
+        if cell is None:
+            return
+        if self._sizes() is None or message.get("status") == "died":
+            del self._cells[cell.msg_id]
+        elif cell.looked_after is None:
+            cell.looked_after, cell.used_after = time.monotonic(), self._look()
+
+    def _goes_on(self, cell: _Cell) -> bool:
+        """Tell whether ``cell`` has not ended, or something is still busy after it."""
+        if cell.looked_after is None:
+            return True
+        now, used = time.monotonic(), self._look()
+        busy = used - cell.used_after >= (now - cell.looked_after) * _BUSY_SHARE
+        cell.looked_after, cell.used_after = now, used
+        return busy
 
     def person_asked(self, message: dict[str, Any]) -> None:
         """Stop a cell's wall clock while it waits for the person, and let it go on."""
@@ -146,6 +177,9 @@ class CellClock(Keeper):
         for cell in list(self._cells.values()):
             if self._wait(cell, sizes) > 0:
                 continue
+            if not self._goes_on(cell):
+                del self._cells[cell.msg_id]
+                continue
             if cell.interrupted is not None and not cell.again:
                 # Python loses an interrupt that comes while it forks, or in a destructor.
                 cell.again = True
@@ -178,6 +212,8 @@ class CellClock(Keeper):
         now = time.monotonic()
         if cell.interrupted is not None:
             return cell.interrupted + _grace(sizes) * (1 if cell.again else _SECOND_INTERRUPT) - now
+        if cell.looked_after is not None:
+            return cell.looked_after + _AFTER_SECONDS - now
         self._start_counting(cell)  # the limit may be younger than the cell
         waits = []
         if sizes.wall_seconds is not None:
@@ -188,13 +224,16 @@ class CellClock(Keeper):
         if sizes.cpu_seconds is not None:
             # No faster than all processors together.
             left = sizes.cpu_seconds - (self._used - (cell.cpu_began or 0.0))
-            waits.append(left / self._processors() - (now - (self._looked or now)) if left > 0 else 0.0)
+            since = now - (self._looked or now)
+            waits.append(left / self._processors() - since if left > 0 else 0.0)
+            if not self._processor_time.counts_all:
+                waits.append(self._pace() - since)
         wait = min(waits)
         if wait > 0 or self._looked is None:
             return wait
         # Nothing is decided by an old look, and the next one is not right behind the last.
         since = now - self._looked
-        least = max(_LEAST_WAIT_SECONDS, self._look_seconds * _LOOK_SHARE)
+        least = max(min(_LEAST_WAIT_SECONDS, self._pace()), self._look_seconds * _LOOK_SHARE)
         return 0.0 if since >= least or self._over_by(cell, sizes, self._used, now) else least - since
 
     def _over(self, cell: _Cell, sizes: Sizes) -> str:
@@ -220,6 +259,9 @@ class CellClock(Keeper):
             return 0.0
         return max(0.0, time.monotonic() - cell.asks_since - max(0.0, used - cell.cpu_at_question))
 
+    def _pace(self) -> float:
+        return _CHURN_SECONDS if self._processor_time.churns else _WATCH_SECONDS
+
     def _start_counting(self, cell: _Cell) -> None:
         if cell.cpu_began is None:
             cell.cpu_began = self._look()
@@ -241,8 +283,9 @@ class CellClock(Keeper):
         wall = cell.over == "wall_seconds"
         used = self._wall(cell, time.monotonic()) if wall else self._used - (cell.cpu_began or 0.0)
         allowed = sizes.wall_seconds if wall else sizes.cpu_seconds
+        after = "after its end" if cell.looked_after is not None else ""
         return {
-            **reached(current, cell.over, stage, round(used, 1), allowed, "seconds"),
+            **reached(current, cell.over, stage, round(used, 1), allowed, "seconds", detail=after),
             "msg_id": cell.msg_id,
             "grace_seconds": _grace(sizes),
         }

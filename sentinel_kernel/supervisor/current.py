@@ -71,6 +71,8 @@ class Current(MutableRecord):
     """Write end of the pipe that the worker's MemoryError takes its text from."""
     unsettled: int = 0
     """How many looks are due for processes that a change of the sizes has missed (supervisor/switching.py)."""
+    peak_tasks: int = 0
+    """The most processes and threads that the meter has seen since the cell began."""
     heritage: tuple[Any, ...] = ()
     """What init hands down to its children, as it was before the first worker (supervisor/heritage.py)."""
     error_output: bytearray = fresh(default_factory=bytearray)

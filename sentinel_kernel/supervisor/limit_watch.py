@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _FULL = 0.97
 """From this share on a file system counts as full, and the tasks as used up."""
 
+_NEARLY = 0.9
+"""From this share on of the open files, or of a file's size, an error about them is borne out."""
+
 _NAMED_CHARACTERS = 60
 _CLEARING_SECONDS = 3.0
 _DYING_SECONDS = 0.005
@@ -69,6 +72,8 @@ class LimitWatch(Keeper):
     def begin_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - each cell alike
         """Take note of how often the tasks were used up so far, where the back end counts that."""
         self._told.clear()
+        if self._current is not None:
+            self._current.peak_tasks = 0
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
         events = self._current.backend.events() if self._current is not None else None
         self._refusals = events.pids_refusals if events is not None else 0
@@ -83,7 +88,7 @@ class LimitWatch(Keeper):
         if events is not None and events.pids_refusals > self._refusals:
             # Told also where the code made nothing of it.
             suspects = [one for one in suspects if one.get("name") != "pids"] + [
-                {"name": "pids", "certain": True}
+                {"name": "pids", "certain": True, "counted": True}
             ]
         for suspect in suspects:
             found = (
@@ -106,19 +111,32 @@ class LimitWatch(Keeper):
             )
 
     def _look_at(self, current: Current, name: str, suspect: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the limit that was reached, where what is measured or the error's own words leave no doubt."""
+        """Return the limit that was reached; "said" in it where only the error's own words bear it out."""
         sizes = current.preparation.plan.sizes
         match name:
             case "pids" if sizes.pids is not None:
                 used, allowed = count_tasks(current), process_limit(sizes) or sizes.pids
                 # A thread's stack can be refused for want of memory too, with the same words.
                 certain = suspect.get("certain") is True and "memory" not in self._told
-                if certain or used >= allowed * _FULL:
-                    return reached(current, "pids", "refused", used, allowed, "count")
+                seen = suspect.get("counted") is True or max(used, current.peak_tasks) >= allowed * _FULL
+                if certain or seen:
+                    return reached(current, "pids", "refused", used, allowed, "count") | {"said": not seen}
             case "file_size" if sizes.file_size_bytes is not None:
-                return reached(current, "file_size", "refused", 0, sizes.file_size_bytes, "bytes")
+                # Nothing smaller holds a file of that size, unless it has holes.
+                rooms = [status for _, _, status in file_systems(current)]
+                seen = any(
+                    (status.f_blocks - status.f_bfree) * status.f_frsize >= sizes.file_size_bytes * _NEARLY
+                    for status in rooms
+                )
+                found = reached(current, "file_size", "refused", 0, sizes.file_size_bytes, "bytes")
+                return found | {"said": not seen}
             case "open_files" if sizes.open_files is not None:
-                return reached(current, "open_files", "refused", 0, sizes.open_files, "count")
+                seen = any(
+                    count_files(pid) >= sizes.open_files * _NEARLY
+                    for pid in processes_below(current.sandbox.pid)
+                )
+                found = reached(current, "open_files", "refused", 0, sizes.open_files, "count")
+                return found | {"said": not seen}
         return None
 
     def _full(self, current: Current, path: str, *, certain: bool) -> dict[str, Any] | None:
@@ -133,7 +151,11 @@ class LimitWatch(Keeper):
             for name, place, status in systems:
                 if path == place or path.startswith(place.rstrip("/") + "/"):
                     size = status.f_blocks * status.f_frsize
-                    found = {**reached(current, name, "refused", 0, size, "bytes"), "place": place}
+                    found = {
+                        **reached(current, name, "refused", 0, size, "bytes"),
+                        "place": place,
+                        "said": True,
+                    }
                     return next(
                         (limit for limit in full if limit["place"] == place), found if certain else None
                     )
@@ -146,7 +168,8 @@ class LimitWatch(Keeper):
             return None
         # What filled it is gone again, as a temporary file at the end of its block.
         rooms = [f"{place} {status.f_blocks * status.f_frsize >> 20} MiB" for _, place, status in systems]
-        return reached(current, "disk", "refused", 0, None, "bytes", detail=", ".join(rooms))
+        found = reached(current, "disk", "refused", 0, None, "bytes", detail=", ".join(rooms))
+        return found | {"said": True}
 
     def heard(self, limit: dict[str, Any]) -> None:
         """Take note of a limit that others have told of."""
@@ -232,6 +255,14 @@ def _fullness(current: Current, name: str, place: str, status: os.statvfs_result
         found = reached(current, name, "refused", names, status.f_files, "count", detail="inodes")
         return {**found, "place": place}
     return None
+
+
+def count_files(pid: int) -> int:
+    """Return how many files a process holds open; 0 where it is gone."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
 
 
 def is_inside(pid: int, current: Current | None) -> bool:

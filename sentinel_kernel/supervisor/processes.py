@@ -42,8 +42,10 @@ class Process:
         "_statm",
         "anonymous_bytes",
         "data_bytes",
+        "faults",
         "mapped_bytes",
         "pid",
+        "table_bytes",
         "tasks",
         "virtual_bytes",
     )
@@ -58,6 +60,10 @@ class Process:
         self.data_bytes = 0
         """What RLIMIT_DATA counts, and the stack: private memory that may be written, touched or not."""
         self.virtual_bytes = 0
+        self.table_bytes = 0
+        """Its page tables, where they were looked at: a part of what it holds of its own."""
+        self.faults = 0
+        """How often a page was put in place for it, as of the last :meth:`cpu_seconds` (minflt and majflt)."""
         self.tasks = 1
         """Its threads, as of the last :meth:`cpu_seconds`: each counts against the limit of processes."""
         self._statm = self._stat = -1
@@ -76,7 +82,7 @@ class Process:
             return False
         self.virtual_bytes = int(fields[0]) * _PAGE_BYTES
         shared = int(fields[2])
-        self.anonymous_bytes = (int(fields[1]) - shared) * _PAGE_BYTES
+        self.anonymous_bytes = (int(fields[1]) - shared) * _PAGE_BYTES + self.table_bytes
         self.mapped_bytes = shared * _PAGE_BYTES
         self.data_bytes = int(fields[5]) * _PAGE_BYTES
         return True
@@ -86,6 +92,7 @@ class Process:
         try:
             fields = self._read(self._stat, "stat").rpartition(b")")[2].split()
             self.tasks = int(fields[17])
+            self.faults = int(fields[7]) + int(fields[9])
             return sum(map(int, fields[11:15])) / _TICKS
         except (OSError, ValueError):
             return 0.0
@@ -100,7 +107,18 @@ class Process:
         with open(f"/proc/{self.pid}/smaps_rollup", "rb") as file:
             text = file.read()
         found = text.partition(b"Pss_Anon:")[2].split(None, 1)
-        return int(found[0]) * 1024 if found else self.anonymous_bytes
+        return int(found[0]) * 1024 + self.table_bytes if found else self.anonymous_bytes
+
+    def measure_tables(self) -> None:
+        """Read the size of its page tables (VmPTE of proc_pid_status(5)), and add it to what it holds of its own."""
+        try:
+            with open(f"/proc/{self.pid}/status", "rb") as file:
+                found = file.read().partition(b"\nVmPTE:")[2].split(None, 1)
+        except OSError:
+            return  # it has ended
+        size = int(found[0]) * 1024 if found else 0
+        self.anonymous_bytes += size - self.table_bytes
+        self.table_bytes = size
 
     def heap_bytes(self) -> int:
         """Return the size of its heap (brk(2)), free parts and all; it can't shrink below what was allocated last."""

@@ -1,7 +1,8 @@
 """How much processor time everything in a sandbox has used, the processes that are gone included.
 
 A child's time is added to its parent's when that waits for it (proc_pid_stat(5), cutime), but is lost where the parent
-ignores SIGCHLD: so what each process had used when it was last seen is kept too, and the larger sum counts.
+ignores SIGCHLD: so what each process had used when it was last seen is kept too, and the larger sum counts. What it
+used after that is missed, so that one has to look more often where many come and go.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Fields behind the command's name, counted from 0 (proc_pid_stat(5) counts from 1, with pid and name before these).
 STATE, _UTIME, _STIME, _CUTIME, _CSTIME, _THREADS, START = 0, 11, 12, 13, 14, 17, 19
 ENDED = ("Z", "X")
+_FEW = 2
+"""So few new processes between two looks are no sign of more to come."""
 
 
 class ProcessorTime:
@@ -25,23 +28,42 @@ class ProcessorTime:
 
     def __init__(self) -> None:
         self._own: dict[tuple[int, str], int] = {}
-        """(pid, start time) -> ticks that it had used itself when it was last seen."""
+        """(pid, start time) -> ticks that it had used itself when it was last seen, of those that are there."""
+        self._gone = 0
+        """The ticks of those that were seen and are gone."""
         self._most = 0
+        self._last_pid = 0
+        self.counts_all = False
+        """Whether a control group counts, and nothing is missed."""
+        self.churns = False
+        """Whether processes have come since the look before: in the sandbox, or anywhere on the machine."""
 
     def seconds(self, current: Current) -> float:
         """Return the seconds used so far; never less than at the last call."""
         counted = current.backend.usage()
+        self.counts_all = counted is not None
         if counted is not None:
             return counted.cpu_seconds
+        last_pid = _last_pid()
+        self.churns, self._last_pid = last_pid - self._last_pid not in range(_FEW), last_pid
         with_children = 0
+        present: dict[tuple[int, str], int] = {}
         for pid in processes_below(current.sandbox.pid):
             fields = stat_fields(pid)
             if fields:
                 own = int(fields[_UTIME]) + int(fields[_STIME])
                 with_children += own + int(fields[_CUTIME]) + int(fields[_CSTIME])
-                self._own[pid, fields[START]] = own
-        self._most = max(self._most, with_children, sum(self._own.values()))
+                present[pid, fields[START]] = own
+        self._gone += sum(own for key, own in self._own.items() if key not in present)
+        self._own = present
+        self._most = max(self._most, with_children, self._gone + sum(present.values()))
         return self._most / _TICKS_PER_SECOND
+
+
+def _last_pid() -> int:
+    """Return the number of the machine's newest process (proc_loadavg(5)): one in a sandbox has one outside too."""
+    with open("/proc/loadavg", "rb") as file:
+        return int(file.read().split()[-1])
 
 
 def own_seconds(fields: list[str]) -> float:

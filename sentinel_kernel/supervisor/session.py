@@ -204,7 +204,8 @@ class Session:
     def _tell(self, name: str, fields: dict[str, Any]) -> None:
         if name == protocol.EVENT_LIMIT:
             self._limits.heard(fields["limit"])
-        self.recorder.told(name, fields)
+        if fields.get("limit", {}).get("said") is not True:
+            self.recorder.told(name, fields)
         self._host.event(name, fields)
 
     def _send_violation(self, violation: Violation) -> bool:

@@ -96,7 +96,7 @@ class Shares:
             listener.refuse(notification.id, errno.ENOMEM)
             return True
         self._granted.append((time.monotonic(), length))
-        self._use.look_again()
+        self._use.asked(notification.thread, length)
         listener.proceed(notification.id)
         return True
 
