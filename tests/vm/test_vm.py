@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(1800)  # emulated processors, on a machine that does other things too
 
 _SECONDS = 1500.0
-_DELEGATED = ("values", "inside", "processor", "child_killed", "worker_killed", "own_limit", "sweep")
-_SYSTEMD = ("status", "values", "child_killed", "from_user_service")
+_DELEGATED = ("values", "inside", "processor", "worker_killed", "own_limit", "sweep")
+_SYSTEMD = ("status", "values", "worker_killed", "from_user_service")
 
 
 def _boot(program: str, *words: str) -> Run:
