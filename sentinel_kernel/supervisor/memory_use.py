@@ -44,6 +44,9 @@ _ASKED_SECONDS = 1.0
 _REMEMBERED_FILES = 4096
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _FULL = 0.9
+_ONE_LOOK_SECONDS = 0.005
+"""What is asked again within one sample is not read again."""
+
 MEMORY_FLOOR = 0.2
 """The share of the machine's memory that stays available to everything else."""
 
@@ -287,12 +290,16 @@ class Machine:
     def __init__(self) -> None:
         """Open /proc/meminfo, which stays open: it is read at each sample."""
         self._file = os.open("/proc/meminfo", os.O_RDONLY | os.O_CLOEXEC)
-        self.total_bytes, _ = self._read()
+        self.total_bytes, self._available = self._read()
+        self._read_at = time.monotonic()
 
     def spare_bytes(self) -> int:
         """Return how much may still be taken before less than MEMORY_FLOOR is left; negative where it is too late."""
-        total, available = self._read()
-        return available - int(total * MEMORY_FLOOR)
+        now = time.monotonic()
+        if now - self._read_at > _ONE_LOOK_SECONDS:
+            self.total_bytes, self._available = self._read()
+            self._read_at = now
+        return self._available - int(self.total_bytes * MEMORY_FLOOR)
 
     def _read(self) -> tuple[int, int]:
         text = os.pread(self._file, 512, 0)

@@ -32,6 +32,12 @@ _LEAST_SECONDS = 0.01
 _SETTLED_SECONDS = 0.25
 """So long after a cell has ended its memory is measured exactly, if no other one runs by then."""
 
+_FRESH_SECONDS = 0.2
+"""A sample so young is what a cell begins with."""
+
+_SHORT_SECONDS = 0.03
+"""A cell that ended well within this time is not measured by itself."""
+
 _TOUCHED_A_SECOND = 2 << 30
 """Bytes that one processor can make resident in a second: the nearer the limit, the more often is looked."""
 
@@ -97,6 +103,7 @@ class Meter(Keeper):
         self._cpu_percent = 0.0
         self._peak = 0
         self._growth = 0.0
+        self._begun_at = 0.0
         self._measured_at = time.monotonic()
         self._data_peak = 0
         self._over_since: float | None = None
@@ -132,9 +139,12 @@ class Meter(Keeper):
         if self._current is None:
             return
         self.running = True
+        self._begun_at = time.monotonic()
         self._settle = None
         self._take_sizes(self._current)
-        self._cpu_before = self._read_cpu(self._processes.cpu_seconds())
+        if time.monotonic() - self._measured_at > _FRESH_SECONDS:
+            self._read_cpu(self._processes.cpu_seconds())
+        self._cpu_before = self._cpu_seconds
         self._peak = self._use.shown_bytes
         self._data_peak = 0
         self._shares.refused = False
@@ -166,6 +176,12 @@ class Meter(Keeper):
     def end_cell(self, message: dict[str, Any]) -> None:
         """Take the cell's last sample, and say so where memory is what it ended for."""
         if self._current is None or not self.running:
+            return
+        if time.monotonic() - self._begun_at < _SHORT_SECONDS and message.get("status") == "ok":
+            # Nothing to speak of: cells in quick succession are measured once, when the last one has ended.
+            self.running = False
+            self._settle = time.monotonic() + _SETTLED_SECONDS
+            self._due = min(self._due, self._measured_at + RUNNING_SECONDS)
             return
         self._measure()
         self.running = False

@@ -34,7 +34,7 @@ class Service:
         self._stopping = False
         session = self._session
         self._operations: dict[str, Callable[[object, dict[str, Any]], None]] = {
-            protocol.OP_START: self._start,
+            protocol.OP_START: self._session.start,
             protocol.OP_BEGIN_CELL: session.begin_cell,
             protocol.OP_END_CELL: session.end_cell,
             protocol.OP_INTERRUPT: session.interrupt,
@@ -105,11 +105,6 @@ class Service:
             self._host.reply(identifier, ok=False, fields={"message": f"unknown op {operation!r}"})
         else:
             serve(identifier, message)
-
-    def _start(self, identifier: object, message: dict[str, Any]) -> None:
-        self._session.questions.configure(float(message.get("ask_seconds") or 0.0))
-        self._session.recorder.configure(message)
-        self._session.life.start(message, identifier)
 
     def _stop(self, identifier: object, message: dict[str, Any]) -> None:
         """End the sandbox; where a server starts the kernel again, have one ready for its next host."""

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import select
 
-from sentinel_kernel.supervisor import protocol
-from sentinel_kernel.supervisor.cell_clock import CellClock
 from sentinel_kernel.supervisor.current import Phase, interrupt, watch_dump
-from sentinel_kernel.supervisor.group_watch import GroupWatch
 from sentinel_kernel.supervisor.ledger import Ledger
 from sentinel_kernel.supervisor.lifetime import Lifetime
-from sentinel_kernel.supervisor.limit_watch import LimitWatch
-from sentinel_kernel.supervisor.meter import Meter
-from sentinel_kernel.supervisor.processor_share import ProcessorShare
-from sentinel_kernel.supervisor.questions import Questions
-from sentinel_kernel.supervisor.recorder import Recorder
 from sentinel_kernel.supervisor.switching import change_profile
 
 TYPE_CHECKING = False
@@ -25,6 +17,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.hostlink import HostLink
     from sentinel_kernel.supervisor.keeper import Keeper
+    from sentinel_kernel.supervisor.watchers import Watchers
 
 
 class Session:
@@ -37,20 +30,22 @@ class Session:
         self._ledger = Ledger(self._send_violation)
         self._keepers: list[Keeper] = []
         self._kept_descriptors: set[int] = set()
-        self.questions = Questions(
-            lambda fields: self._host.event(protocol.EVENT_ASK, fields), self._ledger, self._keepers
-        )
-        self._keepers.append(self.questions)
-        self.meter = Meter(self._tell)
-        self._keepers.append(self.meter)
-        self._clock = CellClock(self._tell, self._interrupt, lambda: self.questions.waiting > 0)
-        self._share = ProcessorShare()
-        self._limits = LimitWatch(self._tell)
-        self._keepers += [self._clock, self._limits, self._share, GroupWatch(self._tell)]
-        # The last one: it notes what the others found.
-        self.recorder = Recorder(self._tell, lambda: self.meter.sample)
-        self._keepers.append(self.recorder)
+        self._watchers: Watchers | None = None
         self.life = Lifetime(host, poll, package_directory, self._ledger, self._keepers)
+
+    @property
+    def watchers(self) -> Watchers:
+        """Who watches the sandbox."""
+        if self._watchers is None:
+            from sentinel_kernel.supervisor.watchers import Watchers  # noqa: PLC0415 - as told there
+
+            self._watchers = Watchers(
+                self._event,
+                self._interrupt,
+                self._ledger,
+                self._keepers,
+            )
+        return self._watchers
 
     @property
     def kernel(self) -> str:
@@ -60,7 +55,7 @@ class Session:
     def meet(self, host: HostLink) -> None:
         """Speak to the kernel's next host from here on; it starts its sandbox itself."""
         self._host = self.life.host = host
-        self.questions.forget()
+        self.watchers.questions.forget()
         self.life.request = None
         self.life.ending = False
 
@@ -111,6 +106,15 @@ class Session:
             self._poll.unregister(descriptor)
         self._kept_descriptors = wanted
 
+    def start(self, identifier: object, message: dict[str, Any]) -> None:
+        """Replace the sandbox, if any, by one that ``message`` asks for; answered once it is up or has failed."""
+        if self._watchers is not None or message.get("payload"):
+            self.watchers.configure(message)
+            self.life.start(message, identifier)
+        else:
+            self.life.start(message, identifier)
+            self.watchers.configure(message)  # while the interpreter in the sandbox starts
+
     def begin_cell(self, identifier: object, message: dict[str, Any]) -> None:
         """Refresh the workspace and forget the last cell's violations, then answer."""
         self.life.spare.used()
@@ -140,19 +144,21 @@ class Session:
         self._host.reply(identifier, ok=current is not None and self._interrupt(current))
 
     def _interrupt(self, current: Current) -> bool:
-        self._share.resume()
+        self.watchers.share.resume()
         done = interrupt(current)
-        self.questions.interrupt()
+        self.watchers.questions.interrupt()
         return done
 
     def watch(self, identifier: object, message: dict[str, Any]) -> None:
         """Send samples of what is used from here on, or no more."""
-        self.meter.watch(on=message.get("on") is True)
+        self.watchers.meter.watch(on=message.get("on") is True)
         self._host.reply(identifier, ok=True)
 
     def answer(self, identifier: object, message: dict[str, Any]) -> None:
         """Answer a held call as the person did."""
-        known = self.questions.answer(str(message.get("ask") or ""), str(message.get("answer") or ""))
+        known = self.watchers.questions.answer(
+            str(message.get("ask") or ""), str(message.get("answer") or "")
+        )
         self._host.reply(identifier, ok=known)
 
     def change_profile(self, identifier: object, message: dict[str, Any]) -> None:
@@ -161,7 +167,7 @@ class Session:
         told: dict[str, Any] = {"live": False, "obstacles": []}
         if self.life.running is not None and self.life.request is not None:
             self.life.request, told = change_profile(self.life.running, self.life.request, name)
-            self.recorder.changed("profile", name, told, self.life.current)
+            self.watchers.recorder.changed("profile", name, told, self.life.current)
         self._host.reply(identifier, ok=True, fields=told)
 
     def limit(self, identifier: object, message: dict[str, Any]) -> None:
@@ -172,14 +178,14 @@ class Session:
         if self.life.running is not None and self.life.request is not None:
             if message.get("limits") or message.get("drop"):
                 self.life.request, told = change_limits(self.life.running, self.life.request, message)
-                self.recorder.changed("limits", "", told, self.life.current)
+                self.watchers.recorder.changed("limits", "", told, self.life.current)
             else:
                 told = limits_in_force(self.life.running, self.life.request)
         self._host.reply(identifier, ok=True, fields=told)
 
     def person(self, identifier: object, message: dict[str, Any]) -> None:
         """Take note that a cell waits for the person, or no longer."""
-        self._clock.person_asked(message)
+        self.watchers.clock.person_asked(message)
         self._host.reply(identifier, ok=True)
 
     def spare(self, identifier: object, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are served alike
@@ -194,21 +200,19 @@ class Session:
 
     def audit(self, identifier: object, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are served alike
         """Answer with the audit's state once all that was reported is written."""
-        self.recorder.sync(lambda state: self._host.reply(identifier, ok=True, fields={"audit": state}))
+        self.watchers.recorder.sync(
+            lambda state: self._host.reply(identifier, ok=True, fields={"audit": state})
+        )
 
     def words(self, identifier: object, message: dict[str, Any]) -> None:
         """Take the words that the person was shown for a refusal."""
-        self.recorder.words(message)
+        self.watchers.recorder.words(message)
         self._host.reply(identifier, ok=True)
 
-    def _tell(self, name: str, fields: dict[str, Any]) -> None:
-        if name == protocol.EVENT_LIMIT:
-            self._limits.heard(fields["limit"])
-        if fields.get("limit", {}).get("said") is not True:
-            self.recorder.told(name, fields)
+    def _event(self, name: str, fields: dict[str, Any]) -> None:
         self._host.event(name, fields)
 
     def _send_violation(self, violation: Violation) -> bool:
-        self.recorder.violation(violation)
+        self.watchers.recorder.violation(violation)
         told = {"generation": self.life.generation, "violation": violation.to_json()}
         return self._host.violation(told)

@@ -1,0 +1,56 @@
+"""Who watches the sandbox in use, and how they know of each other."""
+
+from __future__ import annotations
+
+from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.cell_clock import CellClock
+from sentinel_kernel.supervisor.group_watch import GroupWatch
+from sentinel_kernel.supervisor.limit_watch import LimitWatch
+from sentinel_kernel.supervisor.meter import Meter
+from sentinel_kernel.supervisor.processor_share import ProcessorShare
+from sentinel_kernel.supervisor.questions import Questions
+from sentinel_kernel.supervisor.recorder import Recorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.keeper import Keeper
+    from sentinel_kernel.supervisor.ledger import Ledger
+
+
+class Watchers:
+    """The keepers of one session. They are not imported before the first sandbox starts, which takes longer."""
+
+    def __init__(
+        self,
+        send: Callable[[str, dict[str, Any]], None],
+        interrupt: Callable[[Current], bool],
+        ledger: Ledger,
+        keepers: list[Keeper],
+    ) -> None:
+        """Tell the host through ``send``, an event's name and its fields; each is added to ``keepers``."""
+        self._send = send
+        self.questions = Questions(lambda fields: send(protocol.EVENT_ASK, fields), ledger, keepers)
+        self.meter = Meter(self._tell)
+        self.clock = CellClock(self._tell, interrupt, lambda: self.questions.waiting > 0)
+        self.share = ProcessorShare()
+        self._limits = LimitWatch(self._tell)
+        self.recorder = Recorder(self._tell, lambda: self.meter.sample)
+        keepers += [self.questions, self.meter, self.clock, self._limits, self.share, GroupWatch(self._tell)]
+        # The last one: it notes what the others found.
+        keepers.append(self.recorder)
+
+    def configure(self, message: dict[str, Any]) -> None:
+        """Take the settings of a start request."""
+        self.questions.configure(float(message.get("ask_seconds") or 0.0))
+        self.recorder.configure(message)
+
+    def _tell(self, name: str, fields: dict[str, Any]) -> None:
+        if name == protocol.EVENT_LIMIT:
+            self._limits.heard(fields["limit"])
+        if fields.get("limit", {}).get("said") is not True:
+            self.recorder.told(name, fields)
+        self._send(name, fields)
