@@ -39,7 +39,9 @@ _WARM_SECONDS = 60.0
 class Spare:
     """At most one spare, watched through the supervisor's own poll object."""
 
-    def __init__(self, poll: select.poll, identities: Identities, backends: Backends, package_directory: str) -> None:
+    def __init__(
+        self, poll: select.poll, identities: Identities, backends: Backends, package_directory: str
+    ) -> None:
         """Start without one."""
         self._poll = poll
         self._identities = identities

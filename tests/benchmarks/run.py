@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
 import primitives
+from beside import bench_beside
 from computing import bench_computing
 from figures import Result, judged, paired
 from latency import bench_interrupt, bench_memory, bench_recovery, bench_round_trip, bench_start
