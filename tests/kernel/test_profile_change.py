@@ -157,7 +157,9 @@ def test_ordinary_users_kernel_changes_in_place_too(identity: Identity) -> None:
     strict, wider, back = (cell["text"].splitlines() for cell in json.loads(done.stdout))
     assert [strict[0], wider[:2], back[:2]] == ["1", ["1", "open"], ["1", "1"]]
     assert all(more > less for more, less in zip(_numbers(wider[2]), _numbers(strict[1]), strict=True))
-    assert back[2] == strict[1]
+    (memory, *others), (memory_before, *others_before) = _numbers(back[2]), _numbers(strict[1])
+    assert others == others_before
+    assert abs(memory - memory_before) <= 1  # what others leave of it is written at the meter's next look
 
 
 FILL = (
