@@ -71,9 +71,12 @@ def test_a_message_without_its_parts_is_refused(frames: list[bytes]) -> None:
 
 BAD_UTF8, BOM, UTF16 = b'{"a":"\xff"}', b"\xef\xbb\xbf{}", "{}".encode("utf-16")
 HUGE_NUMBER = b'{"a":' + b"1" * 9000 + b"}"
+NOT_NUMBERS = [b'{"a":NaN}', b'{"a":Infinity}', b'{"a":[-Infinity]}']
 
 
-@pytest.mark.parametrize("part", [b"", b"[]", b"1", b"{", BAD_UTF8, BOM, UTF16, b"[" * 200_000, HUGE_NUMBER])
+@pytest.mark.parametrize(
+    "part", [b"", b"[]", b"1", b"{", BAD_UTF8, BOM, UTF16, b"[" * 200_000, HUGE_NUMBER, *NOT_NUMBERS]
+)
 def test_what_another_parser_could_read_differently_is_refused(part: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode(part, 1_000_000)
@@ -84,9 +87,10 @@ def test_a_frame_that_is_too_long_is_refused() -> None:
         decode(b'{"a":"' + b"x" * 100 + b'"}', 50)
 
 
-@given(
-    st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.floats(allow_nan=False)))
-)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(NUMBERS)))
 def test_what_is_encoded_is_decoded_again(value: dict[str, object]) -> None:
     assert decode(encode(value), 10_000_000) == json.loads(json.dumps(value))
 
