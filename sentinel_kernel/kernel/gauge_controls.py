@@ -82,13 +82,19 @@ class GaugeControls:
             )
             return
         self.switching = True
+        generation = lifecycle.generation
         lifecycle.link.request(
-            protocol.OP_PROFILE, {"profile": name}, lambda told: self._switched(name, told), CELL_SECONDS
+            protocol.OP_PROFILE,
+            {"profile": name},
+            lambda told: self._switched(name, told, generation),
+            CELL_SECONDS,
         )
 
-    def _switched(self, name: str, told: Json) -> None:
+    def _switched(self, name: str, told: Json, generation: int) -> None:
         self.switching = False
         lifecycle = self._host.lifecycle
+        if lifecycle.generation != generation:
+            return  # of a sandbox that is gone: another one is in force
         if told.get("live") is True:
             lifecycle.profile = name
             lifecycle.ready = {**lifecycle.ready, "profile": name, "sizes": told.get("after") or {}}

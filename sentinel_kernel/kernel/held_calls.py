@@ -155,9 +155,3 @@ class HeldCalls:
     ) -> None:
         bundle = rendering.table_bundle(title, rows)
         self._host.outbox.display(bundle, cell.request.header, display_id, update=update)
-
-    def worker_gone(self) -> None:
-        """Forget what was held in a sandbox that is no more."""
-        for shown in self._shown.values():
-            self._host.questions.close(shown.question, NOBODY)
-        self._shown.clear()

@@ -174,10 +174,11 @@ def question(too_much: Json, asked: Json, ceiling: str, *, chinese: bool) -> str
     """Return what the person is asked about limits beyond the ceiling."""
     told = _beyond_in_words(too_much, asked, chinese=chinese)
     return (
-        f"此单元格要设定超出内核上限（{ceiling}）的限制：{told}。这会占用与其他程序共享的机器。允许吗？[yes/no]: "
+        f"询问：此单元格要设定超出内核上限（{ceiling}）的限制：{told}。"
+        "这会占用与其他程序共享的机器。是否允许？[y] 是，[n] 否："
         if chinese
-        else f"This cell wants limits beyond this kernel's ceiling ({ceiling}): {told}. It would take that from the "
-        "machine that everything else shares. Allow it? [yes/no]: "
+        else f"asks: this cell wants limits beyond this kernel's ceiling ({ceiling}): {told}. It would take that "
+        "from the machine that everything else shares. Allow it? [y] yes, [n] no: "
     )
 
 
@@ -243,6 +244,13 @@ _PROCESSOR = {
     ),
     "none": ("nothing: all processors may be used", "无：可使用所有处理器"),
 }
+
+
+def unchanged_page(told: Json, *, chinese: bool) -> Json:
+    """Return the bundle that tells that limits could not be set, and why."""
+    reason = str(told.get("message") or ("没有正在运行的沙箱" if chinese else "no sandbox runs"))[:500]
+    rows = [("限制" if chinese else "limits", f"未改动：{reason}" if chinese else f"not changed: {reason}")]
+    return rendering.table_bundle("Sentinel：限制" if chinese else "Sentinel: limits", rows, [])
 
 
 def changed_page(told: Json, profile: str, *, chinese: bool) -> Json:

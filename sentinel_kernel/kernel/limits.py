@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.kernel import words
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.lifecycle import State
+from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.rendering import notice_bundle
 from sentinel_kernel.kernel.wire import HEADER_BYTES, PARENT, decode, text_of
 from sentinel_kernel.supervisor import protocol
@@ -37,7 +38,7 @@ class Limits:
         self._output_bytes: dict[str, int] = {}
         """msg_id of a cell -> the bytes that were put out in its name."""
         self._needed_bytes: dict[str, int] = {}
-        self._late: list[Json] = []
+        self._late: dict[str, Json] = {}
         host.lifecycle.told[protocol.EVENT_LIMIT] = self._reached
 
     # --- limits that are reached
@@ -55,10 +56,10 @@ class Limits:
 
         told = limit_reached(limit)
         host = self._host
-        if cell is None or cell.idle:
-            self._late.append(limit)  # the next cell shows it
-            return
         about = f"limit:{limit.get('name')}:{limit.get('stage')}:{limit.get('place')}"
+        if cell is None or cell.idle:
+            self._late[about] = limit  # the next cell shows it
+            return
         if cell.silent or about in cell.notices:
             return
         cell.notices.add(about)
@@ -71,8 +72,9 @@ class Limits:
     def show_late(self, cell: Cell) -> None:
         """Show in ``cell``, which has just begun, what was told behind the end of the last one."""
         if not cell.silent:
-            while self._late:
-                self.show(self._late.pop(0), cell)
+            late, self._late = self._late, {}
+            for limit in late.values():
+                self.show(limit, cell)
 
     # --- output
 
@@ -190,7 +192,7 @@ class Limits:
         if lifecycle.state is not State.READY or lifecycle.link is None:
             done({})
             return
-        from sentinel_kernel.kernel.limit_magic import changed_page, limits_page  # noqa: PLC0415 - seldom
+        from sentinel_kernel.kernel.limit_magic import changed_page, limits_page, unchanged_page  # noqa: PLC0415 - seldom
 
         chinese = self._host.settings.language == "zh"
 
@@ -201,7 +203,8 @@ class Limits:
                     lifecycle.ready = {**lifecycle.ready, "sizes": told.get("after") or {}}
                     done(changed_page(told, lifecycle.profile, chinese=chinese))
                 else:
-                    done({})
+                    log(f"Limits were not changed: {str(told.get('message') or 'no sandbox runs')[:500]}")
+                    done(unchanged_page(told, chinese=chinese))
             else:
                 done(limits_page(told, lifecycle.profile, chinese=chinese))
 

@@ -379,9 +379,9 @@ class WorkerSide:
         if not cell.allow_stdin or cell.asks or cell.replied:
             host.displays.notice(words.INPUT_HELD, "held", cell.request.header, cell, "input")
             return
-        host.limits.person_asked(cell, waiting=True)
         # Content and metadata are made anew: what the person's client can't read would end it.
         parts[CONTENT] = told_apart(parts[CONTENT])
+        host.limits.person_asked(cell, waiting=True)
         parts[METADATA] = b"{}"
         cell.prompt = text_of(decode(parts[HEADER], HEADER_BYTES), "msg_id")
         host.outbox.forward("stdin", cell.request.identities, parts)

@@ -156,8 +156,7 @@ class Lifetime:
     def start(self, message: dict[str, Any], identifier: object) -> None:
         """Replace the sandbox, if any, by one that ``message`` asks for; answered once it is up or has failed."""
         orphan = message.pop("descriptor", -1)
-        if orphan >= 0:
-            # The layer of a sandbox whose supervisor was killed; the host had kept it.
+        if orphan >= 0:  # the layer of a sandbox whose supervisor was killed; the host had kept it
             self._salvage(orphan, str(message.get("workspace", "")))
             os.close(orphan)
         self.end()
@@ -296,21 +295,23 @@ class Lifetime:
                 self._fork_again(current)
             case _:
                 pass  # of a phase that is over
-        return True
+        return self.current is current
 
     def _fork(self, current: Current) -> None:
         request = self.request
         if request is None:
             return
-        if not is_sound(current):
-            # An earlier worker's cell has changed what each later one would begin with.
+        if not is_sound(current):  # an earlier worker's cell has changed what each later one begins with
             self.end()
             self._launch()
             return
         self.request = replace(request, argv_once=())
-        give_channels(current, request)
         self.phase = Phase.FORKING
         self._deadline = time.monotonic() + _START_SECONDS
+        try:
+            give_channels(current, request)
+        except OSError:
+            self._sandbox_died(current)  # init is dead, and its pidfd has not told yet
 
     def _greet(self, current: Current, pid: int) -> None:
         try:

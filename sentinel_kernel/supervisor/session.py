@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 
 from sentinel_kernel.supervisor.current import Phase, interrupt, watch_dump
@@ -80,6 +81,7 @@ class Session:
             cause = keeper.catch_up()
             if cause is not None:
                 self.life.kill_worker(cause)
+        self._watch_keepers()
 
     def waits(self) -> list[float]:
         """Return in how many seconds something is due; called before each wait."""
@@ -99,17 +101,20 @@ class Session:
         return [due for due in dues if due is not None]
 
     def _watch_keepers(self) -> None:
+        """Watch what the keepers want watched; at once where they may have closed one, before its number is reused."""
         wanted = {descriptor for keeper in self._keepers for descriptor in keeper.descriptors()}
         for descriptor in wanted - self._kept_descriptors:
             self._poll.register(descriptor, select.POLLIN)
         for descriptor in self._kept_descriptors - wanted:
-            self._poll.unregister(descriptor)
+            with contextlib.suppress(KeyError):
+                self._poll.unregister(descriptor)
         self._kept_descriptors = wanted
 
     def start(self, identifier: object, message: dict[str, Any]) -> None:
         """Replace the sandbox, if any, by one that ``message`` asks for; answered once it is up or has failed."""
         if self._watchers is not None or message.get("payload"):
             self.watchers.configure(message)
+            self._watch_keepers()
             self.life.start(message, identifier)
         else:
             self.life.start(message, identifier)

@@ -155,7 +155,7 @@ def limit_process(pid: int, limits: dict[int, int], *, exactly: bool = True) -> 
     """
     changed = False
     for what in SOFT_LIMITS:
-        with contextlib.suppress(ProcessLookupError):
+        try:
             before, hard = resource.prlimit(pid, what)
             soft = limits.get(what, hard)
             if hard != resource.RLIM_INFINITY:
@@ -167,6 +167,10 @@ def limit_process(pid: int, limits: dict[int, int], *, exactly: bool = True) -> 
             if soft != before if exactly else more and what != resource.RLIMIT_DATA:
                 resource.prlimit(pid, what, (soft, hard))
                 changed = True
+        except ProcessLookupError:
+            break
+        except OSError:
+            changed = True  # it has lowered its own hard limit meanwhile, or is another process by now
     return changed
 
 
