@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _ERROR_OUTPUT_BYTES = 8192
 _SHOWN_CHARACTERS = 1500
+_HIGHEST_STATUS = 0xFFFF
 _RUNG = "full"
 
 
@@ -283,6 +284,8 @@ def start_failure(current: Current, status: int | None) -> BootError:
 
 def cause_of(status: int) -> dict[str, Any]:
     """Return a wait status (waitpid(2)) as the fields of a death's cause."""
+    if not 0 <= status <= _HIGHEST_STATUS:
+        return {"kind": "exit", "status": 0}  # no wait status: init is as hostile as what runs beside it
     if os.WIFSIGNALED(status):
         return {"kind": "signal", "signal": os.WTERMSIG(status)}
     return {"kind": "exit", "status": os.WEXITSTATUS(status)}
