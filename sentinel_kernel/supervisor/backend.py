@@ -23,6 +23,10 @@ VARIABLE = "SENTINEL_LIMITS_BACKEND"
 CHOICES = ("auto", "cgroup", "systemd", "fallback")
 _PERIOD_MICROSECONDS = 100_000
 _LEAST_QUOTA_MICROSECONDS = 1000
+_MOST_QUOTA_MICROSECONDS = (1 << 44) - 1
+_MOST_PROCESSES = 4_194_303
+"""More is refused by the Linux kernel (MAX_BW of kernel/sched, PID_MAX_LIMIT), and limits nothing."""
+
 _REMEDIES = {
     "cgroup": "Start JupyterLab in a group that is delegated to its user (cgroups(7), Delegation), or leave "
     f"{VARIABLE} at auto.",
@@ -124,7 +128,7 @@ class GroupBackend(Backend):
             self._leaf.write("memory.max", _text(sizes.memory_bytes))
         limit = process_limit(sizes)
         # One below RLIMIT_NPROC, which counts the same: what refuses is then the group, which counts refusals.
-        self._leaf.write("pids.max", _text(None if limit is None else limit - 1))
+        self._leaf.write("pids.max", _text(None if limit is None else min(limit - 1, _MOST_PROCESSES)))
         if processors and self.throttles:
             self._leaf.write("cpu.max", f"{_quota(sizes)} {_PERIOD_MICROSECONDS}")
         for device in self._devices:
@@ -200,13 +204,24 @@ class Backends:
         detail = self._detail
         if self._tree is not None:
             try:
-                leaf = self._tree.make_leaf()
-                return GroupBackend(self._name, leaf, self._tree, _devices(folders))
+                return self._on_leaf(self._tree, folders)
             except OSError as error:
                 detail = f"{self._tree.path}: {error.strerror}."
         if wanted != "auto":
             raise UnsupportedHost(f"{VARIABLE}={wanted} is not to be had: {detail}", _REMEDIES[wanted])
         return Backend(detail)
+
+    def _on_leaf(self, tree: Tree, folders: tuple[str, ...]) -> Backend:
+        """Return a back end on a leaf of its own, which goes again where that fails. Raises OSError."""
+        leaf = tree.make_leaf()
+        try:
+            return GroupBackend(self._name, leaf, tree, _devices(folders))
+        except OSError:
+            from sentinel_kernel.supervisor.group_tree import remove  # noqa: PLC0415 - there is a leaf: it is imported
+
+            remove(leaf)
+            leaf.close()
+            raise
 
     def _find(self, wanted: str) -> None:
         """Find the tree that is ours to divide, or why there is none."""
@@ -268,7 +283,9 @@ def _quota(sizes: Sizes) -> str:
     share = sizes.cpu_quota if sizes.cpu_quota is not None else sizes.cpu_count
     if share is None:
         return "max"
-    return str(max(_LEAST_QUOTA_MICROSECONDS, int(share * _PERIOD_MICROSECONDS)))
+    return str(
+        min(_MOST_QUOTA_MICROSECONDS, max(_LEAST_QUOTA_MICROSECONDS, int(share * _PERIOD_MICROSECONDS)))
+    )
 
 
 def _devices(folders: tuple[str, ...]) -> tuple[str, ...]:

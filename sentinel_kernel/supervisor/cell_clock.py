@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.plan import Sizes
     from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.sandbox import Sandbox
 
 GRACE_SECONDS = 5
 """How long a cell may go on after its interrupt where the profile says nothing else."""
@@ -89,6 +90,8 @@ class CellClock(Keeper):
         self._asks = asks
         self._asked = False
         self._current: Current | None = None
+        self._sandbox: Sandbox | None = None
+        """Whose processor time was counted last: it may get another worker."""
         self._generation = 0
         self._cells: dict[str, _Cell] = {}
         self._processor_time = ProcessorTime()
@@ -98,14 +101,16 @@ class CellClock(Keeper):
 
     def sandbox_ready(self, current: Current, generation: int) -> None:
         """Watch this sandbox's cells."""
-        if self._current is None or self._current.sandbox is not current.sandbox:
+        if self._sandbox is not current.sandbox:
             self._processor_time = ProcessorTime()
+            self._sandbox = current.sandbox
         self._current, self._generation = current, generation
         self._cells.clear()
 
     def sandbox_gone(self, cause: dict[str, Any]) -> None:  # noqa: ARG002 - the cells are over, whatever it was
-        """Watch nothing."""
+        """Watch nothing: what the host sends before it hears of the death is for no sandbox."""
         self._cells.clear()
+        self._current = None
 
     def begin_cell(self, message: dict[str, Any]) -> None:
         """Start a cell's clocks."""

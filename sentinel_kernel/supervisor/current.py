@@ -9,10 +9,10 @@ import signal
 from enum import Enum
 
 from sentinel_kernel.errors import BootError
-from sentinel_kernel.record import MutableRecord, as_dict, fresh
+from sentinel_kernel.record import MutableRecord, as_dict, fresh, replace
 from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.held_line import HeldLine
-from sentinel_kernel.supervisor.preparation import compile_filter, prepare
+from sentinel_kernel.supervisor.preparation import chosen_processors, compile_filter, prepare
 from sentinel_kernel.supervisor.sandbox import start_sandbox
 from sentinel_kernel.supervisor.switching import Switching
 from sentinel_kernel.supervisor.trees import prepare_trees
@@ -156,11 +156,25 @@ def limit_processors(current: Current) -> None:
 
     Not before: init's imports are ours, and half of a kernel's start.
     """
-    current.backend.set(current.preparation.plan.sizes)
-    cpus = current.preparation.plan.cpus
-    if cpus:
-        with contextlib.suppress(ProcessLookupError):
-            os.sched_setaffinity(current.worker_pid if current.worker_pid > 0 else current.sandbox.pid, cpus)
+    plan = current.preparation.plan
+    try:
+        current.backend.set(plan.sizes)
+    except OSError as error:
+        current.backend.detail += f"; the share of processors could not be set: {error.strerror}"
+    if not plan.cpus:
+        return
+    pid = current.worker_pid if current.worker_pid > 0 else current.sandbox.pid
+    try:
+        os.sched_setaffinity(pid, plan.cpus)
+    except ProcessLookupError:
+        return
+    except OSError:
+        # Ours have become other ones since the plan was made.
+        present = sorted(os.sched_getaffinity(0))
+        cpus = tuple(chosen_processors(plan.sizes.cpu_count, present))
+        current.preparation = replace(current.preparation, plan=replace(plan, cpus=cpus))
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(pid, cpus or present)
 
 
 def watch(current: Current, poll: select.poll) -> None:

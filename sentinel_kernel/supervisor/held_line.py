@@ -32,6 +32,8 @@ _LONG_PATIENCE_SECONDS = 1.0
 """The same where nothing but a person's answer waits."""
 
 _STATUS_BYTES = 8192
+_STATUS_READS = 128
+"""65,536 supplementary groups of ten digits fit; the signals come after them."""
 
 
 class HeldLine:
@@ -130,13 +132,17 @@ def catches(thread: int, number: int) -> bool:
         status = os.open(f"/proc/{thread}/status", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
+    text = b""
     try:
-        text = os.read(status, _STATUS_BYTES)
+        for _ in range(_STATUS_READS):
+            chunk = os.read(status, _STATUS_BYTES)
+            text += chunk
+            if not chunk or b"\n" in text.partition(b"\nSigCgt:")[2]:
+                break
     except OSError:
         return False
     finally:
         os.close(status)
+    caught, blocked = (text.partition(name)[2].split(None, 1)[:1] for name in (b"\nSigCgt:", b"\nSigBlk:"))
     bit = 1 << (number - 1)
-    caught = int(text.partition(b"\nSigCgt:")[2].split(None, 1)[0], 16)
-    blocked = int(text.partition(b"\nSigBlk:")[2].split(None, 1)[0], 16)
-    return bool(caught & bit) and not blocked & bit
+    return bool(caught and blocked) and bool(int(caught[0], 16) & bit) and not int(blocked[0], 16) & bit

@@ -87,6 +87,8 @@ class Recorder(Keeper):
         self._number += 1
         self._delivery.awake = True
         msg_id = str(message.get("msg_id") or "")
+        if msg_id in self._open:
+            self._end(msg_id, *ended({"status": "aborted"}))
         self._open[msg_id] = self._number
         self._refusals.begin(self._number, msg_id, message, self._sandbox)
         code = message.get("code")

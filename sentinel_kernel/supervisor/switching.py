@@ -30,6 +30,8 @@ _CLEAN_LOOKS = 20
 _PASSES = 10
 """So many passes over all processes at most: something that forks without end is caught by a later call."""
 
+_HELD_BY_GROUP = ("memory_bytes", "pids", "cpu_count", "cpu_quota")
+
 SOFT_LIMITS = (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_DATA)
 """Those that follow the sizes in force."""
 
@@ -109,10 +111,17 @@ def change_profile(current: Current, request: StartRequest, name: str) -> tuple[
 def apply_sizes(current: Current, sizes: Sizes) -> list[str]:
     """Give the running sandbox these limits; return the names of those that hold more now, which keep their size."""
     before = current.preparation.plan.sizes
+    full = current.sandbox.resize(sizes)
+    try:
+        full += current.backend.set(sizes)
+    except OSError:
+        # The group takes none of it, or has gone: what it holds is what it held.
+        with contextlib.suppress(OSError):
+            current.backend.set(before)
+        full += [field for field in _HELD_BY_GROUP if getattr(sizes, field) != getattr(before, field)]
+    sizes = replace(sizes, **{field: getattr(before, field) for field in full})
     processors = sorted(os.sched_getaffinity(0))
     cpus = tuple(chosen_processors(sizes.cpu_count, processors))
-    full = current.sandbox.resize(sizes) + current.backend.set(sizes)
-    sizes = replace(sizes, **{field: getattr(before, field) for field in full})
     _limit_all(current, sizes, set(cpus or processors), exactly=True)
     current.unsettled = _CLEAN_LOOKS
     plan = replace(current.preparation.plan, sizes=sizes, cpus=cpus)
