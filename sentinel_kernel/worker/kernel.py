@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,9 @@ class SentinelKernel(IPythonKernel):
         """Load the debugger before it is asked: only then is it known whether it can be had."""
         late_debugger.load()
         try:
+            if msg.get("command") == "initialize":
+                # With debugpy loaded before, a refusal would meet libzmq alone, which tries again for ever.
+                socket.socket(socket.AF_INET, socket.SOCK_STREAM).close()
             return await super().do_debug_request(msg)
         except (OSError, zmq.ZMQError) as error:
             # ipykernel would answer nothing, and the debugger's panel would wait for ever.
