@@ -40,7 +40,7 @@ demo: $(STAMP) ## execute notebooks/tour.ipynb in the terminal and show what it 
 	$(BIN)/python notebooks/run_tour.py
 
 test: $(STAMP) ## every test (ARGS=pytest options; JOBS=0: all in one process, for a debugger)
-	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 test-vm: $(STAMP) ## every check of limits in a virtual machine with control groups of version 2, with and without systemd
 	$(BIN)/python -m pytest -m "vm or not vm" --timeout=0 -s tests/vm $(ARGS)
