@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sqlite3
 import sys
@@ -78,16 +79,19 @@ def _opened(arguments: argparse.Namespace) -> Iterator[sqlite3.Connection]:
     connection = open_for_reading(path)
     try:
         yield connection
-    except sqlite3.Error as error:
+    except (sqlite3.Error, TypeError, ValueError, ArithmeticError) as error:
         raise SentinelError(f"{path} can't be read: {error}.") from error
     finally:
         connection.close()
 
 
 def _path(arguments: argparse.Namespace) -> str:
+    settings = read_audit_settings(os.environ)
+    if settings.problem:
+        print(f"{settings.problem} Kernels record nothing. {settings.remedy}", file=sys.stderr)
     if arguments.database:
         return os.path.abspath(str(arguments.database))
-    return read_audit_settings(os.environ).path or default_path(os.environ)
+    return settings.path or default_path(os.environ)
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -102,12 +106,12 @@ def _list(arguments: argparse.Namespace) -> int:
     print(f"{'id':>8}  {'begun':19}  {'seconds':>8}  {'status':9}  {'profile':12}  {'refused':>7}  code")
     for row in found:
         ended = row["end_ts"]
-        seconds = f"{(ended - row['start_ts']) / 1000:.2f}" if ended is not None else ""
-        code = _shown((row["command"] or "").strip().split("\n")[0], _CODE_CHARACTERS)
+        seconds = _seconds(row["start_ts"], ended)
+        code = _shown(str(row["command"] or "").strip().split("\n")[0], _CODE_CHARACTERS)
         status = row["status"] or "running"
         line = (
             f"{row['id']:>8}  {_clock(row['start_ts'])}  {seconds:>8}  {_shown(status, 9):9}  "
-            f"{_shown(row['profile'], 12):12}  {row['refusals'] or 0:>7}  {code}"
+            f"{_shown(row['profile'], 12):12}  {_shown(row['refusals'] or 0, 7):>7}  {code}"
         )
         print(line.rstrip())
     return 0
@@ -129,12 +133,11 @@ def _show(arguments: argparse.Namespace) -> int:
         text = _clock(value) if name.endswith("_ts") else _shown(value)
         print(f"{name:18} {text}")
     print("code")
-    for line in (row["command"] or "").split("\n"):
+    for line in str(row["command"] or "").split("\n"):
         print(f"    {_shown(line)}")
     for refusal in refusals:
-        print(
-            f"refused {refusal['count']} times: {_shown(refusal['syscall_name'])}({_shown(refusal['arguments'])})"
-        )
+        made = f"{_shown(refusal['syscall_name'])}({_shown(refusal['arguments'])})"
+        print(f"refused {_shown(refusal['count'])} times: {made}")
         for name in ("semantic_msg", "hint", "remedy", "rule", "profile", "line", "result", "process"):
             if refusal[name] is not None:
                 print(f"    {name:14} {_shown(refusal[name])}")
@@ -142,6 +145,7 @@ def _show(arguments: argparse.Namespace) -> int:
         print(
             f"{_clock(note['ts'])} {_shown(note['kind'])} {_shown(note['name'])} {_shown(note['detail'], 300)}"
         )
+    samples = [sample for sample in samples if all(isinstance(value, int | float) for value in sample)]
     if samples:
         most = max(sample[1] for sample in samples)
         print(
@@ -220,17 +224,21 @@ def _check_anchor(connection: sqlite3.Connection, anchor: str, found: chain.Veri
 def _prune(arguments: argparse.Namespace) -> int:
     settings = read_audit_settings(os.environ)
     path = _path(arguments)
+    if settings.problem and (arguments.days is None or arguments.bytes is None):
+        raise SentinelError(settings.problem, f"{settings.remedy} Or give both --days and --bytes.")
+    days = settings.days if arguments.days is None else arguments.days
+    most = settings.maximum_bytes if arguments.bytes is None else arguments.bytes
+    if not 0 <= days < math.inf or most < 0:
+        raise SentinelError("Days and bytes must be numbers that are not below 0.", "0 keeps nothing.")
     if not os.path.exists(path):
         raise SentinelError(f"There is no audit database at {path}.")
     try:
         connection = open_for_writing(path)
         try:
-            done = retention.prune(
-                connection, arguments.days or settings.days, arguments.bytes or settings.maximum_bytes
-            )
+            done = retention.prune(connection, days, most)
         finally:
             connection.close()
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, TypeError, ValueError, ArithmeticError) as error:
         raise SentinelError(f"{path} can't be changed: {error}.") from error
     print(
         f"{done.rows} rows deleted, up to number {done.up_to}" if done.up_to else "Nothing had to be deleted."
@@ -254,8 +262,18 @@ def _time(text: str | None) -> int | None:
         ) from error
 
 
-def _clock(milliseconds: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(milliseconds / 1000))
+def _clock(milliseconds: Any) -> str:  # noqa: ANN401 - whatever a row holds
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(milliseconds / 1000))
+    except (TypeError, ValueError, OverflowError, OSError):
+        return _shown(milliseconds, 19)
+
+
+def _seconds(start: Any, end: Any) -> str:  # noqa: ANN401 - as above
+    try:
+        return f"{(end - start) / 1000:.2f}" if end is not None else ""
+    except (TypeError, OverflowError):
+        return "?"
 
 
 def _shown(value: Any, maximum: int = _TEXT_CHARACTERS) -> str:  # noqa: ANN401 - whatever a row holds

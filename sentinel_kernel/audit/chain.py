@@ -13,6 +13,7 @@ import json
 import math
 
 from sentinel_kernel.audit.schema import PARTS
+from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
@@ -71,9 +72,14 @@ class Chain:
     """Adds rows; to be made anew in each transaction, under the write lock, and stored before its end."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """Read the head."""
+        """Read the head. Raises SentinelError where it is none: the file was edited."""
         self._connection = connection
         row = connection.execute("SELECT seq, hash FROM chain WHERE id = 1").fetchone()
+        if row is None or not isinstance(row[0], int) or not isinstance(row[1], bytes):
+            raise SentinelError(
+                "The head of the audit's chain is damaged.",
+                "Move the database away; the next row makes a new one.",
+            )
         self.seq: int = row[0]
         self.hash: bytes = row[1]
 
@@ -195,7 +201,7 @@ def _verify(connection: sqlite3.Connection, most_faults: int) -> Verification:
                 many = f"{expected + 1} to {seq - 1}" if seq > expected + 2 else str(seq - 1)
                 faults.append(Fault(expected + 1, f"rows are missing: number {many}"))
                 known = None
-            if known is not None and linked(known, part, seq, values) != stored:
+            if known is not None and not _holds(stored, known, part, seq, values):
                 faults.append(Fault(seq, f"{where} was changed or moved"))
             expected, known = seq, stored
         if len(faults) >= most_faults:
@@ -204,9 +210,19 @@ def _verify(connection: sqlite3.Connection, most_faults: int) -> Verification:
     if head is None:
         faults.append(Fault(expected, "the chain's head is missing"))
         head = (expected, known or START)
+    elif not isinstance(head[0], int) or not isinstance(head[1], bytes):
+        faults.append(Fault(expected, "the chain's head was changed"))
+        head = (expected, known or START)
     elif len(faults) < most_faults and (head[0] != expected or (known is not None and head[1] != known)):
         faults.append(Fault(expected, f"rows are missing at the end: the head is number {head[0]}"))
-    return Verification(rows, pruned, head[0], bytes(head[1]).hex(), tuple(faults))
+    return Verification(rows, pruned, head[0], head[1].hex(), tuple(faults))
+
+
+def _holds(stored: bytes | None, before: bytes, part: str, seq: int, values: list[Any]) -> bool:
+    try:
+        return linked(before, part, seq, values) == stored
+    except (TypeError, ValueError):
+        return False  # a value of a kind that is never written
 
 
 def _anchor(connection: sqlite3.Connection, faults: list[Fault]) -> tuple[int, bytes]:
@@ -219,7 +235,7 @@ def _anchor(connection: sqlite3.Connection, faults: list[Fault]) -> tuple[int, b
     try:
         detail = json.loads(row[1])
         return int(detail["up_to"]), bytes.fromhex(detail["hash"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         faults.append(Fault(row[0], "the note on what was pruned can't be read"))
         return 0, START
 

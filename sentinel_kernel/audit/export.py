@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import stat
 
 from sentinel_kernel.audit.schema import TABLES
 from sentinel_kernel.errors import SentinelError
@@ -105,7 +106,14 @@ def write_parquet(
 
 def open_output(path: str) -> TextIO:
     """Open a new or emptied file of the user's alone: what cells did is nobody else's business. Raises OSError."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.fchmod(descriptor, 0o600)  # one that was there keeps its mode otherwise
+            os.ftruncate(descriptor, 0)
+    except OSError:
+        os.close(descriptor)
+        raise
     # newline="": the csv module ends lines itself.
     return os.fdopen(descriptor, "w", encoding="utf-8", newline="")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 from sentinel_kernel.record import Record
@@ -10,13 +11,17 @@ TYPE_CHECKING = False  # the supervisor reads this before it starts a sandbox
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VARIABLES = ("SENTINEL_AUDIT", "SENTINEL_AUDIT_ALERT", "SENTINEL_AUDIT_BYTES", "SENTINEL_AUDIT_DAYS")
-"""The variables that are heeded."""
+REQUIRED = "SENTINEL_AUDIT_REQUIRED"
+"""Set where a lab says that there has to be an audit: without one there is no sandbox."""
 
 _OFF = ("off", "no", "0", "none")
 _DAYS = 90.0
+_MOST_DAYS = 36_500.0
+"""A century: a time before it is no number that SQLite takes."""
 _BYTES = 256 << 20
 _LEAST_BYTES = 1 << 20
+REMEDY = "Set SENTINEL_AUDIT to a file in a folder of its own (an absolute path), or to off."
+"""What to do where the database can't be where it was meant to be."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -29,6 +34,7 @@ class AuditSettings(Record):
     alert: str = ""
     """"syslog", an http(s) address, or nothing."""
     problem: str = ""
+    remedy: str = ""
 
 
 def read_audit_settings(environment: Mapping[str, str]) -> AuditSettings:
@@ -38,18 +44,39 @@ def read_audit_settings(environment: Mapping[str, str]) -> AuditSettings:
         return AuditSettings("")
     path = chosen or default_path(environment)
     if not os.path.isabs(path):
-        return AuditSettings("", problem=f"SENTINEL_AUDIT must be an absolute path or off, not {chosen!r}.")
+        return _relative(environment, chosen)
     try:
-        days = _days(environment.get("SENTINEL_AUDIT_DAYS") or str(_DAYS))
-        maximum = _bytes(environment.get("SENTINEL_AUDIT_BYTES") or str(_BYTES))
+        days = read_days(environment.get("SENTINEL_AUDIT_DAYS") or str(_DAYS))
     except ValueError as error:
-        return AuditSettings("", problem=f"How much the audit keeps can't be understood: {error}.")
+        what = f"SENTINEL_AUDIT_DAYS can't be understood: {error}."
+        return AuditSettings(
+            "", problem=what, remedy="Set SENTINEL_AUDIT_DAYS to a number of days such as 90."
+        )
+    try:
+        maximum = read_bytes(environment.get("SENTINEL_AUDIT_BYTES") or str(_BYTES))
+    except ValueError as error:
+        what = f"SENTINEL_AUDIT_BYTES can't be understood: {error}."
+        return AuditSettings("", problem=what, remedy="Set SENTINEL_AUDIT_BYTES to a size such as 256M.")
     alert = environment.get("SENTINEL_AUDIT_ALERT", "").strip()
     if alert.lower() in ("", "off"):
         alert = ""
     elif alert != "syslog" and not alert.startswith(("https://", "http://")):
-        return AuditSettings("", problem="SENTINEL_AUDIT_ALERT must be syslog or an https:// address.")
+        return AuditSettings(
+            "",
+            problem="SENTINEL_AUDIT_ALERT must be syslog or an https:// or http:// address.",
+            remedy="Set SENTINEL_AUDIT_ALERT to one of them, or to off.",
+        )
     return AuditSettings(os.path.normpath(path), days, max(maximum, _LEAST_BYTES), alert)
+
+
+def _relative(environment: Mapping[str, str], chosen: str) -> AuditSettings:
+    """Return the settings for a path that is not absolute, with the variable that it comes from."""
+    name = "XDG_STATE_HOME" if environment.get("XDG_STATE_HOME") else "HOME"
+    if chosen:
+        what = f"SENTINEL_AUDIT must be an absolute path or off, not {chosen!r}."
+        return AuditSettings("", problem=what, remedy=REMEDY)
+    what = f"{name} must be an absolute path, not {environment[name]!r}: the audit's database is below it."
+    return AuditSettings("", problem=what, remedy=f"Set {name} to an absolute path.")
 
 
 def default_path(environment: Mapping[str, str]) -> str:
@@ -73,7 +100,7 @@ def settings_beside(environment: Mapping[str, str], workspace: str) -> AuditSett
     folder = hidden_folder(settings)
     if folder and os.path.commonpath([folder, os.path.realpath(workspace)]) == folder:
         what = f"The audit's database would lie in {folder}, where the notebook's folder is too: cells could read it."
-        return AuditSettings("", problem=what)
+        return AuditSettings("", problem=what, remedy=REMEDY)
     return settings
 
 
@@ -82,15 +109,25 @@ def hidden_folder(settings: AuditSettings) -> str:
     return os.path.realpath(os.path.dirname(settings.path)) if settings.path else ""
 
 
-def _days(text: str) -> float:
-    days = float(text)
-    if not days > 0:
+def read_days(text: str) -> float:
+    """Return a number of days, a century at most. Raises ValueError with words."""
+    try:
+        days = float(text)
+    except ValueError:
+        days = math.nan
+    if not (math.isfinite(days) and days > 0):
         raise ValueError(f"{text!r} is no number of days")
-    return days
+    return min(days, _MOST_DAYS)
 
 
-def _bytes(text: str) -> int:
-    """Return a size such as 64M or 1GiB in bytes. Raises ValueError."""
+def read_bytes(text: str) -> int:
+    """Return a size such as 64M or 1GiB in bytes. Raises ValueError with words."""
     plain = text.strip().upper().removesuffix("IB").removesuffix("B")
     unit = plain[-1:] if plain[-1:] in _UNITS else ""
-    return int(float(plain.removesuffix(unit)) * _UNITS[unit])
+    try:
+        size = float(plain.removesuffix(unit)) * _UNITS[unit]
+    except ValueError:
+        size = math.nan
+    if not (math.isfinite(size) and size >= 0):
+        raise ValueError(f"{text!r} is no size")
+    return int(size)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 _DAY_MS = 86_400_000
+_MOST_DAYS = 36_500.0
+"""More is the same, and a time that SQLite has no number for."""
 _LOOK_MS = 6 * 3_600_000
 _FULL = 0.8
 """A database that is too large is brought down to this share of its size: not again at every row."""
@@ -57,7 +59,7 @@ def prune(connection: sqlite3.Connection, days: float, maximum_bytes: int) -> Pr
 
     """
     rows, up_to = 0, 0
-    cutoff = int(time.time() * 1000 - days * _DAY_MS)
+    cutoff = int(time.time() * 1000 - min(days, _MOST_DAYS) * _DAY_MS)
     bounds = [_first_since(connection, cutoff)]
     for _ in range(_ATTEMPTS):
         bound = bounds.pop() if bounds else _by_size(connection, maximum_bytes)

@@ -26,7 +26,6 @@ class Written(MutableRecord):
     """What one transaction wrote."""
 
     rows: int = 0
-    head: tuple[int, str] = (0, "")
     alerts: list[dict[str, Any]] = fresh(default_factory=list)
 
 
@@ -73,7 +72,6 @@ class Rows:
                 with contextlib.suppress(Exception):  # the first error is the one that tells
                     connection.execute("ROLLBACK")
             raise
-        written.head = (chain.seq, chain.hash.hex())
         return written
 
     def close_open(self, status: str, result: str) -> list[Report]:

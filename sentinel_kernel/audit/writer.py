@@ -190,8 +190,10 @@ class Writer:
         self._since_look = 0
         try:
             keep_within(self._connection, self._settings.days, self._settings.maximum_bytes)
-        except sqlite3.Error as error:
-            self._broken(error)
+        except (sqlite3.Error, SentinelError, OverflowError, TypeError, ValueError) as error:
+            self._broken(
+                error
+            )  # the writer must outlive a setting, or an edited row, that can't be worked with
 
     def _alert(self, rows: list[dict[str, Any]]) -> None:
         if not rows or not self._settings.alert:

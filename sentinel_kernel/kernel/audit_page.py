@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +68,8 @@ class AuditPage:
         shown = str(state.get("path") or self._say("on", "已开启"))
         if late := state.get("late"):
             shown += self._say(
-                f" (rows of {late} kills got to the disk behind the kill)",
-                f"（{late} 次终止的记录在终止之后才落盘）",
+                f" (rows of {late} kills or refused questions got to the disk late)",
+                f"（{late} 次终止或被拒的询问的记录较晚落盘）",
             )
         return label, shown
 
@@ -83,29 +84,29 @@ class AuditPage:
         try:
             rows, chart = self._read(path, run)
         except SentinelError as error:
-            rows, chart = [(self._say("problem", "问题"), str(error))], []
+            rows, chart = [(self._say("problem", "问题"), str(error))], ""
         note = self._say(
             "Outside: `sentinel-kernel audit list`, `show ID`, `export`, `verify`.",
             "在终端中：`sentinel-kernel audit list`、`show ID`、`export`、`verify`。",
         )
         bundle = rendering.table_bundle(title, [(name, value), *rows], [note])
         if chart:
-            bundle["text/html"] = bundle["text/html"].removesuffix("</div>") + self._chart(chart) + "</div>"
+            bundle["text/html"] = bundle["text/html"].removesuffix("</div>") + chart + "</div>"
         return bundle
 
-    def _read(self, path: str, run: str) -> tuple[list[tuple[str, str]], list[tuple[int, int, float]]]:
-        """Return the page's rows and the chart's points. Raises SentinelError."""
+    def _read(self, path: str, run: str) -> tuple[list[tuple[str, str]], str]:
+        """Return the page's rows and the chart. Raises SentinelError, whatever somebody wrote into the database."""
         import sqlite3  # noqa: PLC0415 - a few MB, for this page alone
 
         from sentinel_kernel.audit.schema import open_for_reading  # noqa: PLC0415 - as above
 
-        connection = open_for_reading(path)
         try:
-            return self._rows(connection, run)
-        except sqlite3.Error as error:
-            raise SentinelError(f"The audit can't be read: {error}.") from error
-        finally:
-            connection.close()
+            with contextlib.closing(open_for_reading(path)) as connection:
+                rows, points = self._rows(connection, run)
+            return rows, self._chart(points) if points else ""
+        except (sqlite3.Error, TypeError, ValueError, ArithmeticError, AttributeError, OSError) as error:
+            why = self._say(f"The audit can't be read: {error}.", f"无法读取审计：{error}。")
+            raise SentinelError(why) from error
 
     def _rows(
         self, connection: sqlite3.Connection, run: str
@@ -194,11 +195,13 @@ def _trouble(state: Json) -> tuple[Words, str] | None:
     """Return what to tell a person of the audit's state, and what tells one trouble from another."""
     reason, remedy = str(state.get("reason") or ""), str(state.get("remedy") or "")
     if state.get("state") == "failing":
+        from sentinel_kernel.audit.chinese import chinese  # noqa: PLC0415 - only where there is a trouble
+
         return Words(
             f"The audit trail can't be written: {reason} Cells go on; what they do is not recorded meanwhile.",
-            f"审计记录无法写入：{reason} 单元格会继续运行，但此间的操作不会被记录。",
+            f"审计记录无法写入：{chinese(reason)} 单元格会继续运行，但此间的操作不会被记录。",
             remedy or "Set SENTINEL_AUDIT to a file that can be written, or to off.",
-            remedy or "请将 SENTINEL_AUDIT 设为可写的文件，或设为 off。",
+            chinese(remedy) or "请将 SENTINEL_AUDIT 设为可写的文件，或设为 off。",
         ), f"failing {reason}"
     lost = int(state.get("lost") or 0) + int(state.get("dropped") or 0)
     if lost:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import socket
 import sys
 
+from sentinel_kernel.audit.place import REQUIRED
 from sentinel_kernel.kernel.settings import DEFAULT_CEILING, DEFAULT_PROFILE, session_id
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor import protocol, rendezvous
@@ -85,9 +87,22 @@ def start_request(
 def _audit(settings: Settings) -> dict[str, str]:
     """Return the audit's variables (audit/place.py), of which a lab may leave the user none."""
     if settings.lab is not None and settings.lab.audit:
-        names = ("SENTINEL_AUDIT", "SENTINEL_AUDIT_BYTES", "SENTINEL_AUDIT_DAYS")
-        return {**dict.fromkeys(names, ""), "SENTINEL_AUDIT_ALERT": settings.lab.audit_alert}
+        names = ("SENTINEL_AUDIT", "SENTINEL_AUDIT_BYTES", "SENTINEL_AUDIT_DAYS", "XDG_STATE_HOME")
+        return {
+            **dict.fromkeys(names, ""),
+            "HOME": _home(),
+            "SENTINEL_AUDIT_ALERT": settings.lab.audit_alert,
+            REQUIRED: "on",
+        }
     return {name: value for name, value in os.environ.items() if name.startswith("SENTINEL_AUDIT")}
+
+
+def _home() -> str:
+    """Return the user's home as the machine knows it, whatever the user's HOME says."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""
 
 
 def _own_facts() -> dict[str, Any]:

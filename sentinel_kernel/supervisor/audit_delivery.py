@@ -6,6 +6,7 @@ import time
 
 from sentinel_kernel.audit.place import AuditSettings
 from sentinel_kernel.supervisor.audit_process import AuditProcess
+from sentinel_kernel.supervisor.recorded import note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class AuditDelivery:
             "path": self.settings.path,
             "run": self._run.get("id", ""),
             "late": self.late,
-            "dropped": self._dropped,
+            "dropped": self._dropped + self._refusals.dropped,
             "alerts_failed": sum(self._alerts_failed.values()),
         }
 
@@ -203,8 +204,21 @@ class AuditDelivery:
             self._writer = None
             self._ended.append(writer)
             self._unasked_ends += 1
+            self._hand_on(writer)
             self.failing("The audit's writer process ended.", "Restart the kernel.")
             self.soon()
+
+    def _hand_on(self, writer: AuditProcess) -> None:
+        """Give what a writer had not taken when it ended to the next one; a note says that it may have held more."""
+        left = writer.left()
+        if self._unasked_ends >= _WRITERS:
+            self._dropped += len(left) + len(self._pending)
+            self._pending = []
+            return
+        # As much as may wait for one that lives may be handed on: it has a bound of its own.
+        self._pending = [*left, *self._pending]
+        detail = {"handed_on": len(left), "held": "what it had taken and not written is missing"}
+        self.report("note", note("lost", "writer ended", detail, None))
 
     def close(self) -> None:
         """Hand over the rest; the writer writes it whether we are there or not."""

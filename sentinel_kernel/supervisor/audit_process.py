@@ -94,6 +94,16 @@ class AuditProcess:
             self._outbox.popleft()
         return not self._outbox
 
+    def left(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return, and forget, the reports that the writer has not taken."""
+        packets, self._outbox = self._outbox, deque()
+        return [
+            (kind, values)
+            for packet in packets
+            for kind, values in json.loads(packet)[1]
+            if kind not in ("rest", "run")  # the next writer is told of the run first
+        ]
+
     def receive(self) -> list[dict[str, Any]]:
         """Return what the writer has said since; sets ``gone`` at its end."""
         said: list[dict[str, Any]] = []

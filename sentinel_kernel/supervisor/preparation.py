@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 
-from sentinel_kernel.audit.place import hidden_folder, read_audit_settings
-from sentinel_kernel.errors import ProtocolError, SentinelError
+from sentinel_kernel.audit.place import REQUIRED, hidden_folder, read_audit_settings, settings_beside
+from sentinel_kernel.errors import BootError, ProtocolError, SentinelError
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.own_limits import parse_limits, raise_ceiling, with_own
 from sentinel_kernel.policy.plan import Sizes, largest
@@ -37,6 +37,10 @@ _DEFAULT_SHM_BYTES = 256 << 20
 # receiving 50 MB takes. Init's interpreter alone hears of it: workers take it out of the environment.
 _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 _THREAD_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+_LABS_AUDIT = (
+    "This lab records every kernel: open the notebook in another folder, or ask who looks after the lab."
+)
 
 
 class StartRequest(Record):
@@ -158,7 +162,7 @@ def prepare(
         cache_directory(),
         interpreter_cache(),
         base_directory(),
-        *([audit] if (audit := hidden_folder(read_audit_settings({**os.environ, **request.audit}))) else ()),
+        *([audit] if (audit := _audit_folder(request)) else ()),
     )
     # A hidden name may be a link into a folder that is shown too: what it leads to is hidden with it.
     home = os.path.realpath(os.environ.get("HOME") or "/")
@@ -192,6 +196,16 @@ def prepare(
         cpus=cpus,
     )
     return Preparation(profile, plan, reachable, ceiling)
+
+
+def _audit_folder(request: StartRequest) -> str:
+    """Return the audit's folder, empty without one. Raises BootError where a lab requires an audit that can't be."""
+    environment = {**os.environ, **request.audit}
+    if request.audit.get(REQUIRED):
+        beside = settings_beside(environment, request.workspace)
+        if beside.problem:
+            raise BootError("audit", 0, beside.problem, _LABS_AUDIT)
+    return hidden_folder(read_audit_settings(environment))
 
 
 def resolve_sizes(profile: Profile, processors: int) -> Sizes:

@@ -281,7 +281,7 @@ class Questions(Keeper):
         if answer:
             made = replace(made, values={**made.values, "answer": answer})
         recorded = self._ledger.record(replace(made, line=line))
-        self._note(recorded, answer or NO)
+        self._note(recorded, answer or NO)  # a keeper counts what is late: nothing can be more than refused
         current.sandbox.listener.refuse(held.notification.id, verdict.errno)
 
     def _note(self, violation: Violation, answer: str) -> bool:

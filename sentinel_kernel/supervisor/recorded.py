@@ -22,7 +22,10 @@ _LONGEST_WINDOW = 64.0
 """Repeats are one row for a window of time that doubles up to this: a flood of days is some thousand rows."""
 
 _REMEMBERED = 1000
-_ALLOWED = ("once", "session")
+_MOST_KINDS = 4 * _REMEMBERED
+"""So many kinds may wait to be reported; beyond, the oldest is dropped, and counted."""
+ALLOWED = ("once", "session")
+"""The answers that let a call be made."""
 _TEXT_CHARACTERS = 2000
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
@@ -53,6 +56,8 @@ class Refusals:
         """Start without any."""
         self._kinds: dict[str, _Kind] = {}
         self._dirty: dict[str, None] = {}
+        self.dropped = 0
+        """How many kinds were dropped with something of them unreported."""
         self._cells: dict[int | None, dict[str, Any]] = {}
         self._totals: dict[int | None, int] = {}
 
@@ -99,7 +104,7 @@ class Refusals:
 
         What is allowed for the session is asked once, and made as often as a program likes: those are counted.
         """
-        if answer not in _ALLOWED:
+        if answer not in ALLOWED:
             self.add(violation, number)
             kind = self._kinds[violation.id]
             known = kind.answer == answer and kind.reported > 0
@@ -172,8 +177,12 @@ class Refusals:
         for old in list(self._kinds):
             if len(self._kinds) <= _REMEMBERED:
                 break
-            if old not in self._dirty:
+            if old != name and old not in self._dirty:
                 del self._kinds[old]
+        while len(self._dirty) >= _MOST_KINDS:
+            oldest = next(old for old in self._dirty if old != name)
+            del self._dirty[oldest], self._kinds[oldest]
+            self.dropped += 1
 
 
 def _described(violation: Violation) -> dict[str, Any]:

@@ -6,11 +6,20 @@ import os
 import sys
 import time
 
-from sentinel_kernel.audit.place import make_place, settings_beside
+from sentinel_kernel.audit.place import REMEDY, make_place, settings_beside
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.audit_delivery import AuditDelivery
 from sentinel_kernel.supervisor.keeper import Keeper
-from sentinel_kernel.supervisor.recorded import Refusals, died, ended, in_force, note, started, used
+from sentinel_kernel.supervisor.recorded import (
+    ALLOWED,
+    Refusals,
+    died,
+    ended,
+    in_force,
+    note,
+    started,
+    used,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +31,6 @@ if TYPE_CHECKING:
 
 _SAME_SHARE = 16
 _BUSY_PERCENT = 10.0
-_REMEDY = "Set SENTINEL_AUDIT to a file in a folder of its own (an absolute path), or to off."
 
 
 class Recorder(Keeper):
@@ -53,12 +61,12 @@ class Recorder(Keeper):
         settings = settings_beside(environment, str(message.get("workspace") or "/"))
         self._delivery.configure(settings, started(message, environment, sys.version.split()[0]))
         if settings.problem:
-            self._delivery.failing(settings.problem, _REMEDY)
+            self._delivery.failing(settings.problem, settings.remedy)
         elif settings.path:
             try:
                 make_place(settings)
             except OSError as error:
-                self._delivery.failing(f"{error.filename}: {error.strerror}.", _REMEDY)
+                self._delivery.failing(f"{error.filename}: {error.strerror}.", REMEDY)
 
     def sandbox_ready(self, current: Current, generation: int) -> None:
         """Note what is in force from here on."""
@@ -121,21 +129,26 @@ class Recorder(Keeper):
         self._refusals.add(violation, self._newest())
         self._delivery.soon()
         if violation.outcome == "killed" and not self._delivery.durable():
-            self._delivery.late += 1
-            self._note("late", "KILL", {"violation": violation.id, "late": self._delivery.late})
+            self._late("KILL", violation)
 
     def asking(self, violation: Violation) -> None:  # noqa: ARG002 - whatever it is about
         """Have a writer at hand when the answer comes."""
         self._delivery.soon()
 
     def answering(self, violation: Violation, answer: str) -> bool:
-        """Note an ASK's answer; False where it did not get onto the disk in time."""
+        """Note an ASK's answer; False where it did not get onto the disk in time.
+
+        A call that is refused is refused all the same: then its row is counted as late.
+        """
         if not self._delivery.settings.path:
             return not self._delivery.settings.problem
         if self._refusals.answer(violation, answer, self._newest()):
             self._delivery.soon()
             return self._delivery.works  # one more of a kind that is on the disk
-        return self._delivery.durable()
+        noted = self._delivery.durable()
+        if not noted and answer not in ALLOWED:
+            self._late("ASK", violation)
+        return noted
 
     def words(self, message: dict[str, Any]) -> None:
         """Add the words that the person was shown to a refusal."""
@@ -184,6 +197,10 @@ class Recorder(Keeper):
         self._delivery.close()
 
     # --- small parts
+
+    def _late(self, action: str, violation: Violation) -> None:
+        self._delivery.late += 1
+        self._note("late", action, {"violation": violation.id, "late": self._delivery.late})
 
     def _newest(self) -> int | None:
         return next(reversed(self._open.values())) if self._open else None

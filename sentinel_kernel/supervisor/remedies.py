@@ -66,6 +66,10 @@ def _words(  # noqa: PLR0911 - one return a kind of failure
             "Update the Linux kernel to 5.19 or newer.",
             "请将 Linux 内核升级到 5.19 或更新版本。",
         )
+    if step == "audit":
+        from sentinel_kernel.audit.chinese import chinese  # noqa: PLC0415 - only where a lab's audit can't be
+
+        return error.message, chinese(error.message), error.remedy, chinese(error.remedy)
     if step == "mount_tree":
         return (
             f"A folder could not be mounted: {error.message}",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import socket
 from typing import TYPE_CHECKING
 
 from waiting import wait_until
 
 from sentinel_kernel.audit import alerts
+from sentinel_kernel.audit.place import REQUIRED
 from sentinel_kernel.kernel import supervisor_process
 from sentinel_kernel.kernel.lab_config import LabConfig
 
@@ -66,4 +69,8 @@ def test_a_lab_can_keep_the_audit_on(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = supervisor_process._audit(Played())  # type: ignore[arg-type]
     assert asked["SENTINEL_AUDIT"] == ""
     assert asked["SENTINEL_AUDIT_ALERT"] == "syslog"
+    monkeypatch.setenv("HOME", "/nowhere")
+    assert supervisor_process._audit(Played()) == asked  # type: ignore[arg-type]
+    assert (asked["XDG_STATE_HOME"], asked["HOME"]) == ("", pwd.getpwuid(os.getuid()).pw_dir)
+    assert asked[REQUIRED]
     assert json.dumps(asked)
