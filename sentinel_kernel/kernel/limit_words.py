@@ -131,7 +131,10 @@ def limit_reached(limit: Json) -> Words:
     name, stage = str(limit.get("name")), limit.get("stage")
     if name == "left_running":
         return _left_running(limit)
-    if stage == "interrupt" and name in _INTERRUPTED:
+    if _lacks_machine(limit):
+        message_en, message_zh = _OF_MACHINE.get(str(stage), _OF_MACHINE["refused"])
+        _, _, hint_en, hint_zh = _REFUSED["memory"]
+    elif stage == "interrupt" and name in _INTERRUPTED:
         message_en, message_zh = _INTERRUPTED[name]
         hint_en, hint_zh = _NEXT_EN, _NEXT_ZH
     elif name == "memory" and stage == "soft":
@@ -163,11 +166,42 @@ _CHILD_KILLED = (
 )
 
 
+_MACHINE_EN = "The machine has too little memory left, so that the sandbox may use less than its limit. "
+_MACHINE_ZH = "这台计算机的剩余内存不足，因此沙箱可用的内存低于其上限。"
+_ELSEWHERE_EN = ". Closing other notebooks and programs gives the machine memory back."
+_ELSEWHERE_ZH = "。关闭其他笔记本和程序可以释放内存。"
+_OF_MACHINE = {
+    "soft": (
+        "Of the {allowed} that it may use now, {used_plain} were in use: this cell got MemoryError.",
+        "目前可用 {allowed}，已用 {used_plain}：此单元格得到了 MemoryError。",
+    ),
+    "kill": (
+        "A process of this cell was killed: {used_plain} were in use, of {allowed} that there were.",
+        "此单元格启动的一个进程已被强制终止：当时可用 {allowed}，已用 {used_plain}。",
+    ),
+    "refused": (
+        "This cell asked for more than the {allowed} that it may use now, and got MemoryError.",
+        "此单元格请求的内存超出了目前可用的 {allowed}，得到了 MemoryError。",
+    ),
+    "death": (
+        "The sandboxed Python was killed: {used_plain} were in use, of {allowed} that there were.",
+        "沙箱中的 Python 已被强制终止：当时可用 {allowed}，已用 {used_plain}。",
+    ),
+}
+"""Stage -> what is said where the machine is short: the profile's limit, raised or not, would change nothing."""
+
+
+def _lacks_machine(limit: Json) -> bool:
+    return limit.get("name") == "memory" and limit.get("machine") is True
+
+
 def limit_death(limit: Json) -> Words:
     """Return the words for the death of the worker by ``limit``."""
     message_en, message_zh = _KILLED.get(
         str(limit.get("name")), ("A limit of the sandbox was passed.", "超出了沙箱的限制。")
     )
+    if _lacks_machine(limit):
+        message_en, message_zh = _OF_MACHINE["death"]
     again_en = "A new sandbox takes over: run the cells that define your variables again"
     again_zh = "新的沙箱会接替它：请重新运行定义变量的单元格"
     told = _words(limit, (message_en, message_zh, again_en, again_zh))
@@ -188,6 +222,13 @@ def _left_running(limit: Json) -> Words:
 def _words(limit: Json, texts: tuple[str, str, str, str]) -> Words:
     english, chinese = _facts(limit, chinese=False), _facts(limit, chinese=True)
     message_en, message_zh, hint_en, hint_zh = texts
+    if _lacks_machine(limit):
+        return Words(
+            f"{_MACHINE_EN}{message_en.format(**english)}",
+            f"{_MACHINE_ZH}{message_zh.format(**chinese)}",
+            f"{hint_en}{_ELSEWHERE_EN}",
+            f"{hint_zh}{_ELSEWHERE_ZH}",
+        )
     profile = str(limit.get("profile") or "")[:60]
     own = bool(limit.get("own"))
     more_en, more_zh = _more(str(limit.get("name")))

@@ -8,6 +8,8 @@ import resource
 import select
 import signal
 
+from sentinel_kernel.supervisor.processes import same_sandbox
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sentinel_kernel.supervisor.memory_use import MemoryUse
@@ -60,7 +62,7 @@ class Headroom:
                 # Others have it all: they go. Without any memory libzmq would abort, and the variables with it.
                 bound = max(bound, process.data_bytes + _LEAST_BYTES)
             bound = max(_LEAST_BYTES, bound) // _STEP_BYTES * _STEP_BYTES
-            if self._written.get(process.pid) != bound:
+            if self._written.get(process.pid) != bound and same_sandbox(process.pid, self._processes.first):
                 with contextlib.suppress(OSError):
                     hard = resource.prlimit(process.pid, resource.RLIMIT_DATA)[1]
                     soft = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
@@ -88,8 +90,8 @@ class Headroom:
             descriptor = os.pidfd_open(process.pid)
         except OSError:
             return False
-        # The number was opened after it was listed: its own files tell whether it still is that process.
-        if not process.measure():
+        # The number was opened after it was listed, and may be that of a process outside by now.
+        if not process.measure() or not same_sandbox(process.pid, self._processes.first):
             os.close(descriptor)
             return False
         with contextlib.suppress(ProcessLookupError):

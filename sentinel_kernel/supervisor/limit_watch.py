@@ -13,7 +13,7 @@ import time
 from sentinel_kernel.policy.plan import process_limit
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.keeper import Keeper
-from sentinel_kernel.supervisor.processes import processes_below
+from sentinel_kernel.supervisor.processes import processes_below, same_sandbox
 from sentinel_kernel.supervisor.processor_time import (
     ENDED,
     START,
@@ -267,12 +267,7 @@ def count_files(pid: int) -> int:
 
 def is_inside(pid: int, current: Current | None) -> bool:
     """Tell whether a process is in the sandbox: in the process namespace of its init."""
-    try:
-        return current is not None and os.path.samestat(
-            os.stat(f"/proc/{pid}/ns/pid"), os.stat(f"/proc/{current.sandbox.pid}/ns/pid")
-        )
-    except OSError:
-        return False
+    return current is not None and same_sandbox(pid, current.sandbox.pid)
 
 
 def _children(pid: int) -> set[int]:

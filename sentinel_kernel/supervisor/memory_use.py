@@ -9,6 +9,7 @@ were asked for, touched or not, as RLIMIT_DATA counts private ones, until the la
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import sys
@@ -42,6 +43,12 @@ _ASKED_SECONDS = 1.0
 """After so long a mapping that was let go was made, or is not going to be."""
 
 _REMEMBERED_FILES = 4096
+_MANY_MAPPINGS = 1024
+"""A process with more shared mappings is counted by their sum: 65,530 in each of many would fill our own memory."""
+
+_MOST_LOOK_SECONDS = 0.1
+"""The mappings of processes that are not reached in this time are looked at next time, before the others."""
+
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _FULL = 0.9
 _ONE_LOOK_SECONDS = 0.005
@@ -75,6 +82,12 @@ class MemoryUse:
         self._shared_bytes = 0
         self._mapped: dict[int, tuple[int, int]] = {}
         self._mappings: dict[int, Mapping[bytes, int]] = {}
+        self._many: dict[int, tuple[bytes, int]] = {}
+        """Process with many mappings -> (what tells those that share all of them, their size)."""
+        self._many_bytes = 0
+        """The most that those had, while there are any: unmapping a part of a file gives nothing back."""
+        self._reached: dict[int, float] = {}
+        """Process -> when its mappings were read."""
         self._asked: list[tuple[int, float, int]] = []
         """(thread, time, size) of shared mappings that were let go and not seen since."""
         self._file_sizes: dict[bytes, int] = {}
@@ -179,12 +192,16 @@ class MemoryUse:
 
     def asked(self, thread: int, size: int) -> None:
         """Take note that ``thread`` is about to make a shared mapping; what it made before is in the lists by now."""
+        whole = True
         if self._asked:
             self._processes.refresh()
             self.look_again()
             self._look_at_mappings()
+            whole = self._looked > 0
         now = time.monotonic()
-        self._asked = [one for one in self._asked if one[0] != thread and now - one[1] < _ASKED_SECONDS]
+        self._asked = [
+            one for one in self._asked if (one[0] != thread or not whole) and now - one[1] < _ASKED_SECONDS
+        ]
         self._asked.append((thread, now, size))
         self.look_again()
 
@@ -202,16 +219,7 @@ class MemoryUse:
         if not noticed and not self._shared_bytes and now - self._looked < _LOOK_SECONDS:
             return
         self._looked = now
-        seen = {process.pid: (process.mapped_bytes, process.virtual_bytes) for process in self._processes}
-        self._mappings = {
-            process.pid: self._mappings[process.pid]
-            if not self._asked
-            and self._mapped.get(process.pid) == seen[process.pid]
-            and process.pid in self._mappings
-            else _shared_mappings(process.pid)
-            for process in self._processes
-        }
-        self._mapped = seen
+        self._read_mappings()
         present: dict[bytes, int] = {}
         fresh: list[tuple[int, bytes, int]] = []
         for pid, mappings in self._mappings.items():
@@ -223,10 +231,40 @@ class MemoryUse:
             self._file_sizes[file] = max(size, self._asked_for(pid))
         for file, size in present.items():
             self._file_sizes[file] = max(size, self._file_sizes.get(file, 0))
-        self._shared_bytes = sum(self._file_sizes[file] for file in present)
+        many: dict[bytes, int] = {}
+        for named, size in self._many.values():
+            many[named] = max(size, many.get(named, 0))
+        self._many_bytes = max(self._many_bytes, sum(many.values())) if many else 0
+        self._shared_bytes = sum(self._file_sizes[file] for file in present) + self._many_bytes
         if len(self._file_sizes) > _REMEMBERED_FILES:
             # Not at once: a process that was missed by one look has the same files at the next.
             self._file_sizes = {file: self._file_sizes[file] for file in present}
+
+    def _read_mappings(self) -> None:
+        """Read the lists of the processes whose sizes have changed, of those first that were not reached last time."""
+        seen = {process.pid: (process.mapped_bytes, process.virtual_bytes) for process in self._processes}
+        for known in (self._mappings, self._many, self._mapped, self._reached):
+            for pid in known.keys() - seen.keys():
+                del known[pid]
+        alike = {(len(sizes), sum(sizes.values())): sizes for sizes in self._mappings.values()}
+        until, reached_one = time.monotonic() + _MOST_LOOK_SECONDS, False
+        for pid in sorted(seen, key=lambda pid: self._reached.get(pid, 0.0)):
+            if not self._asked and self._mapped.get(pid) == seen[pid] and pid in self._mappings:
+                continue
+            if time.monotonic() > until and reached_one:
+                self._looked = 0.0
+                return
+            reached_one = True
+            sizes = _shared_mappings(pid)
+            self._reached[pid] = time.monotonic()
+            self._mapped[pid] = seen[pid]
+            self._many.pop(pid, None)
+            if len(sizes) > _MANY_MAPPINGS:
+                named = hashlib.blake2b(b" ".join(sorted(sizes)), digest_size=16).digest()
+                self._many[pid] = named, sum(sizes.values())
+                sizes = {}
+            same = alike.setdefault((len(sizes), sum(sizes.values())), sizes)
+            self._mappings[pid] = same if same == sizes else sizes
 
     def _asked_for(self, pid: int) -> int:
         """Take out the largest size that was asked for and not seen yet, by a thread of ``pid`` if there is one."""

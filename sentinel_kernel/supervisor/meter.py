@@ -41,8 +41,11 @@ _SHORT_SECONDS = 0.03
 _TOUCHED_A_SECOND = 2 << 30
 """Bytes that one processor can make resident in a second: the nearer the limit, the more often is looked."""
 
-_SHARE_OF_TIME = 50
-"""Measuring may take a fiftieth of a processor: what takes long is done less often, save near the limit."""
+_SHARE_OF_TIME, _MOST_OF_TIME = 100, 5
+"""Between two looks passes a hundred times what one takes, so that measuring takes a hundredth of a processor; where
+the limit could be reached by then less, but never less than five times."""
+
+_LONGEST_SECONDS = 2.0
 
 _LOOKS = 4
 """At the pace of the last sample, so many more are taken before the soft mark."""
@@ -57,6 +60,7 @@ _SUSPECT_SHARE = 0.7
 _SUSPECT_ERRORS = ("Process", "Worker", "RuntimeError", "OSError", "ImportError", "SystemError")
 """What a refused allocation becomes where it is not MemoryError: of a child process, a thread, mmap, a library."""
 
+_TOLD_SIZES = ("memory_bytes", "pids", "cpu_count", "disk_bytes")
 _ABRUPT = (signal.SIGABRT, signal.SIGBUS, signal.SIGSEGV)
 """How programs die that do not check whether they got memory."""
 
@@ -103,6 +107,8 @@ class Meter(Keeper):
         self._cpu_percent = 0.0
         self._peak = 0
         self._growth = 0.0
+        self._least_allowed = self._allowed()
+        """The least that was allowed since the cell began."""
         self._begun_at = 0.0
         self._measured_at = time.monotonic()
         self._data_peak = 0
@@ -113,14 +119,14 @@ class Meter(Keeper):
 
     def sandbox_gone(self, cause: dict[str, Any]) -> None:
         """Stop measuring; a signal that came for lack of memory becomes a limit's ``cause``."""
-        current, limit = self._current, self._sizes.memory_bytes
+        current = self._current
         if current is not None and cause.get("kind") == "signal" and cause.get("signal") in _ABRUPT:
             full = self._use.fullest(self._sizes)
             told: dict[str, Any] = {}
             if cause["signal"] == signal.SIGBUS and full is not None:
                 told = file_limit(current, *full)
-            elif limit and max(self._peak, self._data_peak) >= limit * _SUSPECT_SHARE:
-                told = memory_limit(current, "kill", self._peak, self._use, self._processes)
+            elif max(self._peak, self._data_peak) >= self._suspect_bytes():
+                told = self._limit(current, "kill", self._peak, self._least_allowed)
             if told:
                 cause.update(kind="limit", limit=told)
         self._leave()
@@ -150,12 +156,12 @@ class Meter(Keeper):
         self._shares.refused = False
         self._soft.begin_cell(self._use.total_bytes)
         allowed = self._allowed()
-        self._due = time.monotonic() + min(RUNNING_SECONDS, self._interval())
-        if allowed is not None:
-            if self._use.total_bytes > allowed * _EXACT_SHARE:
-                self._wait_trimmed(allowed)
-                self._due = time.monotonic() + _LEAST_SECONDS
-            self._leave_headroom(allowed)
+        self._least_allowed = allowed
+        self._due = time.monotonic() + self._interval()
+        if self._use.total_bytes > allowed * _EXACT_SHARE:
+            self._wait_trimmed(allowed)
+            self._due = time.monotonic() + _LEAST_SECONDS
+        self._leave_headroom(allowed)
 
     def _wait_trimmed(self, allowed: int) -> None:
         """Have the worker give its free memory back before the cell begins; it idles, so this takes milliseconds."""
@@ -185,19 +191,17 @@ class Meter(Keeper):
             return
         self._measure()
         self.running = False
-        allowed = self._allowed()
-        if allowed is not None:
-            self._headroom.forget()
-            self._leave_headroom(allowed)
-        limit = self._sizes.memory_bytes
-        if limit and message.get("status") == "error" and not self._soft.told:
+        self._headroom.forget()
+        self._leave_headroom(self._allowed())
+        limit = self._sizes.memory_bytes or self._machine.total_bytes
+        if message.get("status") == "error" and not self._soft.told:
             used = max(self._peak, min(self._data_peak, limit))
             ename = str(message.get("ename") or "")
-            suspect = used >= limit * _SUSPECT_SHARE and any(word in ename for word in _SUSPECT_ERRORS)
+            suspect = used >= self._suspect_bytes() and any(word in ename for word in _SUSPECT_ERRORS)
             if ename.endswith("MemoryError") or self._shares.refused or suspect:
-                told = memory_limit(self._current, "refused", used, self._use, self._processes)
+                told = self._limit(self._current, "refused", used, self._least_allowed)
                 # An error of that name is no proof: anybody can raise one.
-                told["said"] = not (self._shares.refused or used >= limit * _SUSPECT_SHARE)
+                told["said"] = not (self._shares.refused or used >= self._least_allowed * _SUSPECT_SHARE)
                 self._send_limit(told)
         self._tell()
         self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
@@ -211,7 +215,7 @@ class Meter(Keeper):
         current = self._current
         if current is None or time.monotonic() < self._due:
             return None
-        began = time.monotonic()
+        began, busy = time.monotonic(), time.process_time()
         self._measure()
         if self._settle is not None and not self.running and began >= self._settle:
             self._settle = None
@@ -222,35 +226,38 @@ class Meter(Keeper):
         if current.unsettled > 0:
             hold_again(current)
         self._tell()
-        now = time.monotonic()
         wait = IDLE_SECONDS
         if self.running or self._over_since is not None or current.unsettled > 0:
-            wait = max(self._interval(), (now - began) * _SHARE_OF_TIME / 10)
-        self._due = now + wait
+            wait = self._interval(time.process_time() - busy)
+        self._due = time.monotonic() + wait
         if self._settle is not None:
             self._due = min(self._due, self._settle)
         return cause
 
     def _settled(self) -> None:
         """Have what is free given back where much is used; no cell runs."""
-        allowed = self._allowed()
-        if allowed is not None and self._use.total_bytes > allowed * _EXACT_SHARE:
+        if self._use.total_bytes > self._allowed() * _EXACT_SHARE:
             self._soft.trim()
         self._headroom.forget()
 
-    def _interval(self) -> float:
-        """Return in how many seconds the soft mark could be reached, within bounds."""
-        limit = self._allowed()
-        if limit is None:
-            return RUNNING_SECONDS
-        left = limit * SOFT_SHARE - self._use.total_bytes
+    def _interval(self, took: float = 0.0) -> float:
+        """Return in how many seconds to look again, where a look ``took`` so many: before the soft mark is reached."""
+        left = self._allowed() * SOFT_SHARE - self._use.total_bytes
         processors = self._sizes.cpu_count or 2
         reached = left / (_TOUCHED_A_SECOND * processors)
         if self._growth > 0:
             reached = min(reached, left / self._growth / _LOOKS)
-        return min(RUNNING_SECONDS, max(_LEAST_SECONDS, reached))
+        wanted = min(_LONGEST_SECONDS, max(RUNNING_SECONDS, took * _SHARE_OF_TIME))
+        return min(wanted, max(_LEAST_SECONDS, took * _MOST_OF_TIME, reached))
 
-    def _allowed(self) -> int | None:
+    def _suspect_bytes(self) -> float:
+        """Return from what use on lack of memory is suspected: where the machine is short, all is near what it has."""
+        return (self._sizes.memory_bytes or self._machine.total_bytes) * _SUSPECT_SHARE
+
+    def _limit(self, current: Current, stage: str, used: int, allowed: int) -> dict[str, Any]:
+        return memory_limit(current, stage, used, allowed, self._use, self._processes)
+
+    def _allowed(self) -> int:
         """Return what the sandbox may use now: the profile's memory, or less where the machine runs short."""
         spare = self._use.total_bytes + max(0, self._machine.spare_bytes())
         limit = self._sizes.memory_bytes
@@ -261,6 +268,7 @@ class Meter(Keeper):
         sizes = current.preparation.plan.sizes
         if sizes is not self._sizes:
             self._sizes = sizes
+            self._least_allowed = self._allowed()
             self._headroom.forget()
             self._soft.tell_processors(sizes.cpu_count)
             self._show(current)
@@ -306,12 +314,10 @@ class Meter(Keeper):
         """Do what the last sample asks for: headroom, the soft mark, the hard one."""
         used = self._use.total_bytes
         allowed = self._allowed()
-        if allowed is None:
-            return None
         worker = current.worker_pid
         self._leave_headroom(allowed)
         if self.running and worker > 0 and self._soft.due(used, int(allowed * SOFT_SHARE)):
-            told = memory_limit(current, "soft", used, self._use, self._processes)
+            told = self._limit(current, "soft", used, allowed)
             if self._soft.raise_it(told):
                 self._send_limit(told)
         if used <= allowed or (
@@ -330,6 +336,7 @@ class Meter(Keeper):
         if current is None:
             return
         bound = allowed
+        self._least_allowed = min(self._least_allowed, allowed)
         if self.running:
             begun = min(self._soft.begun_at, allowed)
             bound = max(int(allowed * SOFT_SHARE), begun + (allowed - begun) // 2)
@@ -346,7 +353,7 @@ class Meter(Keeper):
         self._over_since = self._over_since or time.monotonic()
         if self._headroom.waits_for_death:
             return None
-        told = memory_limit(current, "kill", used, self._use, self._processes)
+        told = self._limit(current, "kill", used, allowed)
         worst = self._headroom.worst(allowed, current.worker_pid)
         if worst is not None and current.worker_pid > 0:
             told["detail"] = f"{worst.name()} ({worst.anonymous_bytes >> 20} MiB)"
@@ -384,12 +391,7 @@ class Meter(Keeper):
         fields: dict[str, Any] = {"generation": self._generation, "sample": self.sample}
         if sizes is not self._told_limits:
             self._told_limits = sizes
-            fields["limits"] = {
-                "memory_bytes": sizes.memory_bytes,
-                "pids": sizes.pids,
-                "cpu_count": sizes.cpu_count,
-                "disk_bytes": sizes.disk_bytes,
-            }
+            fields["limits"] = {name: getattr(sizes, name) for name in _TOLD_SIZES}
         self._send(protocol.EVENT_USAGE, fields)
 
     def close(self) -> None:

@@ -34,6 +34,14 @@ def processes_below(first: int) -> Iterator[int]:
                     waiting += map(int, file.read().split())
 
 
+def same_sandbox(pid: int, first: int) -> bool:
+    """Tell whether a process is in the sandbox whose init is ``first``: in the same process namespace."""
+    try:
+        return os.path.samestat(os.stat(f"/proc/{pid}/ns/pid"), os.stat(f"/proc/{first}/ns/pid"))
+    except OSError:
+        return False
+
+
 class Process:
     """One process; its sizes are those of the last :meth:`measure`."""
 

@@ -63,7 +63,8 @@ class SoftMemory:
         with contextlib.suppress(
             OSError
         ):  # full where the cell never reads it: the exception has no text then
-            os.write(pipe, f"error {_words(limit)}\n".encode())
+            ceiling = self._current.preparation.ceiling.memory_bytes
+            os.write(pipe, f"error {_words(limit, ceiling)}\n".encode())
         with contextlib.suppress(ProcessLookupError):
             signal_thread(worker, worker, MEMORY_SIGNAL)
         first, self.told = not self.told, True
@@ -86,15 +87,19 @@ class SoftMemory:
 
 
 def memory_limit(
-    current: Current, stage: str, used: int, use: MemoryUse, processes: Processes
+    current: Current, stage: str, used: int, allowed: int, use: MemoryUse, processes: Processes
 ) -> dict[str, Any]:
-    """Return a limit's event for memory; ``detail`` says what holds most of it."""
-    allowed = current.preparation.plan.sizes.memory_bytes
+    """Return a limit's event for memory; ``detail`` says what holds most of it.
+
+    ``machine``: what is ``allowed`` is less than the profile says, for lack of memory in the machine.
+    """
+    limit = current.preparation.plan.sizes.memory_bytes
     return {
         "name": "memory",
         "stage": stage,
         "used": used,
-        "allowed": used if allowed is None else allowed,
+        "allowed": allowed,
+        "machine": limit is None or allowed < limit,
         "unit": "bytes",
         "profile": current.preparation.profile.name,
         "backend": getattr(getattr(current, "backend", None), "name", "fallback"),
@@ -129,11 +134,20 @@ def _holders(current: Current, use: MemoryUse, processes: Processes) -> str:
     return ", ".join(f"{name} {size >> 20} MiB" for size, name in held[:3] if size >= 1 << 20)
 
 
-def _words(limit: dict[str, Any]) -> str:
-    """Return the text of the exception."""
+def _words(limit: dict[str, Any], ceiling: int | None) -> str:
+    """Return the text of the exception; more than ``ceiling`` bytes are not to be had, so they are not named."""
     allowed = limit["allowed"] >> 20
+    used = f"{limit['used'] >> 20} MiB of memory are in use ({limit['detail']})"
+    kept = (
+        "The cell was stopped before it would have been killed; all variables are kept. Free some (del NAME)"
+    )
+    if limit["machine"]:
+        return (
+            f"{used}; the machine has too little memory left to allow more than {allowed} MiB. {kept}, work in smaller "
+            "parts, or end other programs"
+        )
+    wanted = "SIZE" if ceiling is not None and limit["allowed"] * 2 > ceiling else f"{2 * allowed}M"
     return (
-        f"{limit['used'] >> 20} MiB of memory are in use ({limit['detail']}); profile '{limit['profile']}' allows "
-        f"{allowed} MiB. The cell was stopped before it would have been killed; all variables are kept. Free some "
-        f"(del NAME), work in smaller parts, or raise the limit: %sentinel_limit memory={2 * allowed}M"
+        f"{used}; profile '{limit['profile']}' allows {allowed} MiB. {kept}, work in smaller parts, or raise the "
+        f"limit: %sentinel_limit memory={wanted}"
     )

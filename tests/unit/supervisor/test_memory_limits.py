@@ -1,0 +1,108 @@
+"""Memory's limits: who may be killed, what is said where the machine is short, and that looking itself is bounded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sentinel_kernel.kernel.limit_words import limit_death, limit_reached
+from sentinel_kernel.supervisor import headroom, memory_use
+from sentinel_kernel.supervisor.headroom import Headroom
+from sentinel_kernel.supervisor.memory_use import MemoryUse
+from sentinel_kernel.supervisor.processes import Process
+from sentinel_kernel.supervisor.soft_memory import _words, memory_limit
+
+_NO_USE: Any = SimpleNamespace(largest=lambda _: [], held_bytes={}, shared_bytes=0)
+
+
+def test_a_number_that_has_become_another_ones_is_not_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process = Process(child.pid, keep_open=False)
+    processes: Any = SimpleNamespace(first=child.pid)
+    room = Headroom(processes, _NO_USE)
+    try:
+        monkeypatch.setattr(headroom, "same_sandbox", lambda pid, first: pid != first)
+        assert not room.kill(process)
+        child.communicate(b"\n")
+        assert child.returncode == 0
+    finally:
+        child.kill()
+        child.wait()
+        room.close()
+
+
+def test_one_of_the_sandbox_is_killed() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    processes: Any = SimpleNamespace(first=child.pid)
+    room = Headroom(processes, _NO_USE)
+    assert room.kill(Process(child.pid, keep_open=False))
+    assert child.wait() == -9
+    assert child.stdin is not None
+    child.stdin.close()
+    room.close()
+
+
+def _limit(stage: str, allowed: int) -> dict[str, Any]:
+    sizes = SimpleNamespace(memory_bytes=1 << 30)
+    current: Any = SimpleNamespace(
+        preparation=SimpleNamespace(
+            plan=SimpleNamespace(sizes=sizes), profile=SimpleNamespace(name="default")
+        )
+    )
+    return memory_limit(current, stage, 200 << 20, allowed, _NO_USE, _NO_USE)
+
+
+@pytest.mark.parametrize("stage", ["soft", "refused", "kill", "death"])
+def test_a_machine_that_is_short_is_not_blamed_on_the_limit(stage: str) -> None:
+    tell = limit_death if stage == "death" else limit_reached
+    short, full = tell(_limit(stage, 256 << 20)), tell(_limit(stage, 1 << 30))
+    assert "machine" in short.message_en
+    assert "计算机" in short.message_zh
+    assert "256" in short.message_en
+    assert "%sentinel_limit" not in short.hint_en + short.hint_zh
+    assert "machine" not in full.message_en
+    assert "memory=" in full.hint_en
+
+
+def test_the_exception_names_no_more_than_can_be_had() -> None:
+    assert "memory=2048M" in _words(_limit("soft", 1 << 30), None)
+    assert "memory=2048M" in _words(_limit("soft", 1 << 30), 2 << 30)
+    assert "memory=SIZE" in _words(_limit("soft", 1 << 30), (2 << 30) - 1)
+    assert "memory=" not in _words(_limit("soft", 1 << 20), None)
+
+
+def _use(monkeypatch: pytest.MonkeyPatch, lists: dict[int, dict[bytes, int]]) -> MemoryUse:
+    processes: Any = [SimpleNamespace(pid=pid, mapped_bytes=1, virtual_bytes=1) for pid in lists]
+    current: Any = SimpleNamespace(
+        sandbox=SimpleNamespace(pid=0, workspace_upper=-1),
+        preparation=SimpleNamespace(plan=SimpleNamespace(home="/nowhere")),
+        backend=None,
+    )
+    machine: Any = None
+    monkeypatch.setattr(memory_use, "_shared_mappings", lambda pid: dict(lists[pid]))
+    return MemoryUse(current, processes, machine)
+
+
+def test_many_mappings_are_kept_as_their_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = {b"%d" % number: 4096 for number in range(5000)}
+    few = {b"a": 1 << 20}
+    use = _use(monkeypatch, {1: many, 2: dict(many), 3: few, 4: dict(few), 5: {**many, b"b": 4096}})
+    use._look_at_mappings()
+    assert use.shared_bytes - (1 << 20) == 5000 * 4096 + 5001 * 4096
+    assert sum(map(len, use._mappings.values())) == 2
+    assert use._mappings[3] is use._mappings[4]
+
+
+def test_one_look_ends_and_the_next_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    use = _use(monkeypatch, {pid: {b"%d" % pid: 1 << 20} for pid in range(8)})
+    monkeypatch.setattr(memory_use, "_MOST_LOOK_SECONDS", 0.0)
+    ticks = iter(range(1, 1000))
+    monkeypatch.setattr(time, "monotonic", lambda: next(ticks) / 2)
+    for _ in range(20):
+        use._look_at_mappings()
+    assert use.shared_bytes == 8 << 20
