@@ -42,6 +42,9 @@ _CLEARING_SECONDS = 3.0
 _DYING_SECONDS = 0.005
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
+_OF_LIBRARIES = frozenset({"torch_shm_manag"})
+"""Helpers that end by themselves when the notebook's process does (comm of proc(5): 15 characters)."""
+
 
 class LimitWatch(Keeper):
     """Looks at a sandbox when a cell has ended. ``tell`` sends an event to the host."""
@@ -101,7 +104,7 @@ class LimitWatch(Keeper):
             if found is not None:
                 self._event(message, found)
         children = _children(current.sandbox.pid)
-        new = [pid for pid in sorted(children - self._known) if is_running(pid)]
+        new = [pid for pid in sorted(children - self._known) if is_running(pid) and _is_daemon(pid, current)]
         self._known &= children
         if new:
             self._known |= set(new)
@@ -268,6 +271,20 @@ def count_files(pid: int) -> int:
 def is_inside(pid: int, current: Current | None) -> bool:
     """Tell whether a process is in the sandbox: in the process namespace of its init."""
     return current is not None and same_sandbox(pid, current.sandbox.pid)
+
+
+def _is_daemon(pid: int, current: Current) -> bool:
+    """Tell whether a process that outlived its parent has left the notebook's session too (daemon(7)).
+
+    What a command that was given up leaves behind has not, and is no surprise; neither are a library's own helpers.
+    """
+    try:
+        if os.getsid(pid) == os.getsid(current.worker_pid):
+            return False
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip() not in _OF_LIBRARIES
+    except OSError:
+        return False
 
 
 def _children(pid: int) -> set[int]:

@@ -32,11 +32,8 @@ _LEAST_SECONDS = 0.01
 _SETTLED_SECONDS = 0.25
 """So long after a cell has ended its memory is measured exactly, if no other one runs by then."""
 
-_FRESH_SECONDS = 0.2
-"""A sample so young is what a cell begins with."""
-
-_SHORT_SECONDS = 0.03
-"""A cell that ended well within this time is not measured by itself."""
+_FRESH_SECONDS = 0.2  # a sample so young is what a cell begins with
+_SHORT_SECONDS = 0.03  # a cell that ended well within this time is not measured by itself
 
 _TOUCHED_A_SECOND = 2 << 30
 """Bytes that one processor can make resident in a second: the nearer the limit, the more often is looked."""
@@ -111,7 +108,7 @@ class Meter(Keeper):
         """The least that was allowed since the cell began."""
         self._begun_at = 0.0
         self._measured_at = time.monotonic()
-        self._data_peak = 0
+        self._data_peak = self._data_begun = self._data_now = 0
         self._over_since: float | None = None
         self._due = time.monotonic() + _SETTLED_SECONDS
         self._settle = self._due
@@ -152,7 +149,7 @@ class Meter(Keeper):
             self._read_cpu(self._processes.cpu_seconds())
         self._cpu_before = self._cpu_seconds
         self._peak = self._use.shown_bytes
-        self._data_peak = 0
+        self._data_peak, self._data_begun = 0, self._data_now
         self._shares.refused = False
         self._soft.begin_cell(self._use.total_bytes)
         allowed = self._allowed()
@@ -197,7 +194,9 @@ class Meter(Keeper):
         if message.get("status") == "error" and not self._soft.told:
             used = max(self._peak, min(self._data_peak, limit))
             ename = str(message.get("ename") or "")
-            suspect = used >= self._suspect_bytes() and any(word in ename for word in _SUSPECT_ERRORS)
+            grown = max(self._peak - self._soft.begun_at, self._data_peak - self._data_begun)
+            suspect = used >= self._suspect_bytes() and grown >= limit >> 4
+            suspect = suspect and any(word in ename for word in _SUSPECT_ERRORS)
             if ename.endswith("MemoryError") or self._shares.refused or suspect:
                 told = self._limit(self._current, "refused", used, self._least_allowed)
                 # An error of that name is no proof: anybody can raise one.
@@ -293,7 +292,8 @@ class Meter(Keeper):
         worker = max(current.worker_pid, current.sandbox.pid)
         for process in self._processes:
             if process.pid == worker:
-                self._data_peak = max(self._data_peak, process.data_bytes)
+                self._data_now = process.data_bytes
+                self._data_peak = max(self._data_peak, self._data_now)
         self._read_cpu(cpu_seconds)
 
     def _show(self, current: Current) -> None:

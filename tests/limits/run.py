@@ -87,7 +87,7 @@ def take(outcome: Outcome, kind: str, content: dict[str, Any], *, drop_output: b
 @contextlib.contextmanager
 def kernel(profile: str, profiles: Path) -> Iterator[Any]:
     """Start a kernel of a folder of its own, and yield its client."""
-    with tempfile.TemporaryDirectory(prefix="sentinel-limits-") as folder:
+    with tempfile.TemporaryDirectory(prefix="sentinel-tests-limits-") as folder:
         place = Path(folder) / "kernels" / "sentinel"
         place.mkdir(parents=True)
         spec = {

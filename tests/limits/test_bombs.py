@@ -31,7 +31,7 @@ GENTLE = [case.name for case in CASES if not case.bomb]
 
 def run_suite(identity: Identity, names: list[str], **options: Any) -> dict[str, dict[str, Any]]:
     """Run cases in one kernel as ``identity``; return what each came to."""
-    folder = Path(tempfile.mkdtemp(prefix="sentinel-limits-", dir=identity.home.parent))
+    folder = Path(tempfile.mkdtemp(prefix="sentinel-tests-limits-", dir=identity.home.parent))
     folder.chmod(0o755)
     try:
         # An ordinary user does not read a checkout in root's home.

@@ -50,7 +50,7 @@ def run(program: str, *options: str, seconds: float, tell: Callable[[str], None]
         raise CannotBuild(f"{_QEMU} is not there: apt-get install qemu-system-x86")
     images = build()
     words = ("console=ttyS0", "reboot=t", "panic=-1", "mitigations=off", f"vm.run={program}", *options)
-    with tempfile.TemporaryDirectory(prefix="sentinel-vm-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="sentinel-tests-vm-") as scratch:
         command = (
             *(_QEMU, "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max"),
             *("-smp", "2", "-m", _MEMORY, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
