@@ -33,7 +33,7 @@ _SETTLED_SECONDS = 0.25
 """So long after a cell has ended its memory is measured exactly, if no other one runs by then."""
 
 _FRESH_SECONDS = 0.2  # a sample so young is what a cell begins with
-_SHORT_SECONDS = 0.03  # a cell that ended well within this time is not measured by itself
+_SHORT_SECONDS = 0.03  # cells that end well within this time are measured once, behind the last one
 
 _TOUCHED_A_SECOND = 2 << 30
 """Bytes that one processor can make resident in a second: the nearer the limit, the more often is looked."""
@@ -181,7 +181,6 @@ class Meter(Keeper):
         if self._current is None or not self.running:
             return
         if time.monotonic() - self._begun_at < _SHORT_SECONDS and message.get("status") == "ok":
-            # Nothing to speak of: cells in quick succession are measured once, when the last one has ended.
             self.running = False
             self._settle = time.monotonic() + _SETTLED_SECONDS
             self._due = min(self._due, self._measured_at + RUNNING_SECONDS)
@@ -195,8 +194,9 @@ class Meter(Keeper):
             used = max(self._peak, min(self._data_peak, limit))
             ename = str(message.get("ename") or "")
             grown = max(self._peak - self._soft.begun_at, self._data_peak - self._data_begun)
-            suspect = used >= self._suspect_bytes() and grown >= limit >> 4
-            suspect = suspect and any(word in ename for word in _SUSPECT_ERRORS)
+            threads = any(one.get("name") == "pids" for one in message.get("suspects") or ())
+            suspect = threads or (grown >= limit >> 4 and any(word in ename for word in _SUSPECT_ERRORS))
+            suspect = suspect and used >= self._suspect_bytes()
             if ename.endswith("MemoryError") or self._shares.refused or suspect:
                 told = self._limit(self._current, "refused", used, self._least_allowed)
                 # An error of that name is no proof: anybody can raise one.
