@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.loop import Timer
     from sentinel_kernel.kernel.requests import Request
+    from sentinel_kernel.kernel.wire import Part
 
+_DELIVERIES, _DELIVERY_SECONDS = 20, 0.05
 _VALUE_BYTES = 64 * 1024
 _MOST_OPEN = 32
 _MOST_STALE = 1000
@@ -117,8 +119,21 @@ class Questions:
         message = self._host.session.message("input_request", content, request.header)
         question.msg_id = text_of(decode(split(message)[1][HEADER], HEADER_BYTES), "msg_id")
         self._vanishing.watch(request.source)
-        if not outer.deliver(self._host.sockets.stdin, [*request.identities, *message]):
+        self._deliver(question, [*request.identities, *message], _DELIVERIES)
+
+    def _deliver(self, question: Question, parts: list[Part], tries: int) -> None:
+        """Send the prompt; a client whose channel for answers is being connected is there before long."""
+        if outer.deliver(self._host.sockets.stdin, parts):
+            return
+        if tries == 1:
             self._end(question, NOBODY)
+            return
+
+        def again() -> None:
+            if self._open and self._open[0] is question:
+                self._deliver(question, parts, tries - 1)
+
+        self._host.loop.call_later(_DELIVERY_SECONDS, again)
 
     def takes(self, request: Request) -> bool:
         """Take a client's answer if it is one to a question of the host, or to one that is over."""
