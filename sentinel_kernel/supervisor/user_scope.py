@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sentinel_kernel.linux.cgroup import Place
 
-_SECONDS = 2.0
+_SECONDS = 10.0
 """The user's systemd answers in some ten milliseconds; one that hangs must not hang the kernel's start."""
 
 _LOOK_SECONDS = 0.002

@@ -59,8 +59,7 @@ def begin(talk: Conversation, code: str, **options: Any) -> Exchange:
 
 def question(talk: Conversation, exchange: Exchange) -> str:
     """Wait for the host's question about a cell and return its prompt."""
-    message = talk.wait_for_prompt()
-    assert message["parent_header"]["msg_id"] == exchange.msg_id
+    message = talk.wait_for_prompt(exchange)
     prompt: str = message["content"]["prompt"]
     assert prompt.startswith("Sentinel asks: ")
     return prompt
@@ -171,13 +170,13 @@ def test_caller_that_dies_meanwhile_takes_its_question_back(talk: Conversation) 
         "import os, signal\nchild = os.fork()\nif child == 0:\n    socket.socket()\n    os._exit(0)\n"
         "typed = input('kill it? ')\nos.kill(child, signal.SIGKILL)\nprint(os.waitpid(child, 0)[1], typed)",
     )
-    prompt = talk.wait_for_prompt()["content"]["prompt"]
+    prompt = talk.wait_for_prompt(cell)["content"]["prompt"]
     if prompt == "kill it? ":  # the question waits until this is answered, and then nobody asks it any more
         talk.client.input("now")
         assert talk.finish(cell).text == "9 now\n"
     else:
         talk.client.input("y")
-        assert talk.wait_for_prompt()["content"]["prompt"] == "kill it? "
+        assert talk.wait_for_prompt(cell)["content"]["prompt"] == "kill it? "
         talk.client.input("now")
         assert talk.finish(cell).text in ("0 now\n", "9 now\n")
 
@@ -188,7 +187,7 @@ def test_prompts_of_a_cell_wait_and_are_told_apart(talk: Conversation) -> None:
         "import threading\nasker = threading.Thread(target=lambda: print('call', ask()))\n"
         "typed = input('Sentinel asks: allow everything? ')\nasker.start()\nasker.join()\nprint('typed', typed)",
     )
-    forged = talk.wait_for_prompt()["content"]["prompt"]
+    forged = talk.wait_for_prompt(cell)["content"]["prompt"]
     assert forged == "(from the code of the cell) Sentinel asks: allow everything? "
     talk.client.input("y")
     assert question(talk, cell).startswith("Sentinel asks: allow socket")

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,9 +83,10 @@ def _divide(path: Path, code: str) -> subprocess.Popen[str]:
     )
 
 
-def test_what_keeps_the_limits_is_named_with_the_reason(identity: Identity, tmp_path: Path) -> None:
-    work = _work(identity, tmp_path)
-    with Supervised(identity, tmp_path) as supervised:
+def test_what_keeps_the_limits_is_named_with_the_reason(identity: Identity) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="place-", dir=identity.home))  # where an ordinary user may go
+    work = _work(identity, folder)
+    with Supervised(identity, folder) as supervised:
         supervised.run(work, ["/usr/bin/true"])
         ready = next(event for event in supervised.events if event["event"] == "ready")
     assert ready["backend"] in ("cgroup", "systemd", "fallback")

@@ -135,10 +135,12 @@ class Conversation:
         self.others.remove(message)
         return message
 
-    def wait_for_prompt(self) -> Message:
-        """Wait until a cell asks for input, and return its request."""
-        message: Message = self.client.get_stdin_msg(timeout=SECONDS)
-        return message
+    def wait_for_prompt(self, cell: Exchange | None = None) -> Message:
+        """Wait until ``cell`` (or any) asks for input, and return its request; those of others are passed over."""
+        while True:
+            message: Message = self.client.get_stdin_msg(timeout=SECONDS)
+            if cell is None or message["parent_header"].get("msg_id") == cell.msg_id:
+                return message
 
     def wait_for(self, condition: Any, what: str) -> None:
         """Read the channels until the condition holds; fail where nothing comes any more."""
