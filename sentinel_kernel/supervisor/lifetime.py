@@ -233,10 +233,10 @@ class Lifetime:
         upper = current.sandbox.workspace_upper
         descriptors = [upper] if upper >= 0 else []
         self.host.event(protocol.EVENT_READY, ready_fields(current, self.generation), descriptors)
+        self._answer_start()  # what the host asks next is served behind the keepers
         self._kept = True
         for keeper in self._keepers:
             keeper.sandbox_ready(current, self.generation)
-        self._answer_start()
 
     def _give_up(self, error: SentinelError) -> None:
         self.end()
