@@ -144,7 +144,8 @@ def _prune_to(connection: sqlite3.Connection, bound: int, why: str) -> Pruned:
             chain.store()
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # a full disk has ended it already, and that error is the one to tell
+            connection.execute("ROLLBACK")
         raise
     return Pruned(rows, up_to)
 
