@@ -75,11 +75,6 @@ class Carrying:
         self._stop: Callable[[str], None] | None = None
         self._count = 0
 
-    @property
-    def active(self) -> bool:
-        """Whether the worker is being asked."""
-        return bool(self._waiting)
-
     def save(self, progress: Callable[[int, int, int], None], done: Callable[[Cargo], None]) -> None:
         """Have every variable saved that can be; then call ``done``."""
         cargo = Cargo()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.sizes_in_words import amount
-from sentinel_kernel.policy.own_limits import LEAST
+from sentinel_kernel.policy.own_limits import HELD_BY_GROUP_ALONE, LEAST
 from sentinel_kernel.policy.spelling import closest
 from sentinel_kernel.record import Record
 
@@ -27,6 +27,8 @@ NAMES = {
     "output": ("output_bytes", "bytes", "output of a cell", "单元格输出"),
     "wall": ("wall_seconds", "seconds", "seconds of a cell", "单元格秒数"),
     "cpu_seconds": ("cpu_seconds", "seconds", "processor seconds of a cell", "单元格处理器秒数"),
+    "io_read": ("io_read_bytes", "bytes", "reading from disk, in a second", "每秒从磁盘读取"),
+    "io_write": ("io_write_bytes", "bytes", "writing to disk, in a second", "每秒写入磁盘"),
 }
 """What is typed -> the size that it sets, its unit, and what it is called in English and Chinese."""
 
@@ -137,7 +139,10 @@ def _example(name: str) -> str:
     unit = NAMES[name][1]
     if name == "cpu":
         return "1.5"
-    return {"bytes": "4G" if name == "memory" else "500M", "seconds": "60"}.get(unit, "500")
+    return {
+        "bytes": "4G" if name == "memory" else "50M" if name.startswith("io_") else "500M",
+        "seconds": "60",
+    }.get(unit, "500")
 
 
 def beyond_ceiling(too_much: Json, asked: Json, ceiling: str, *, chinese: bool) -> str:
@@ -214,6 +219,8 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
             parts[-1] = "可任意设定" if chinese else "can be set freely"
         if row.get("own"):
             parts.append("由您设定" if chinese else "set here")
+        if field in HELD_BY_GROUP_ALONE and not told.get("holds_io"):
+            parts = [_NOT_HELD[chinese]]
         label = zh if chinese else english
         rows.append((f"{name} ({label})" if name != label else name, ("；" if chinese else "; ").join(parts)))
     kept_by = str(told.get("backend") or "fallback")
@@ -235,6 +242,18 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
     return rendering.table_bundle(title, rows, [note])
 
 
+_NOT_HELD = (
+    "not held here: it takes a control group with the io controller",
+    "此处无法限制：需要带 io 控制器的控制组",
+)
+_UNHELD = (
+    (
+        "{} can only be held by a control group with the io controller, and this sandbox has none "
+        "(`sentinel-kernel doctor` tells how to get one)"
+    ),
+    "{} 只能由带 io 控制器的控制组限制，而此沙箱没有（`sentinel-kernel doctor` 会说明如何获得）",
+)
+
 _PROCESSOR = {
     "backend": ("the back end", "后端"),
     "affinity": ("affinity: the processors that it may run on", "亲和性：可运行的处理器"),
@@ -248,7 +267,11 @@ _PROCESSOR = {
 
 def unchanged_page(told: Json, *, chinese: bool) -> Json:
     """Return the bundle that tells that limits could not be set, and why."""
-    reason = str(told.get("message") or ("没有正在运行的沙箱" if chinese else "no sandbox runs"))[:500]
+    unheld = [name for name, (field, *_) in NAMES.items() if field in (told.get("unheld") or ())]
+    none_runs = "没有正在运行的沙箱" if chinese else "no sandbox runs"
+    reason = (
+        _UNHELD[chinese].format(", ".join(unheld)) if unheld else str(told.get("message") or none_runs)[:500]
+    )
     rows = [("限制" if chinese else "limits", f"未改动：{reason}" if chinese else f"not changed: {reason}")]
     return rendering.table_bundle("Sentinel：限制" if chinese else "Sentinel: limits", rows, [])
 

@@ -17,9 +17,6 @@ NOBODY, TIMEOUT, INTERRUPTED, CROWD = "nobody", "timeout", "interrupted", "crowd
 UNRECORDED = "unrecorded"
 """There was a yes, and no lasting note could be made of it."""
 
-ANSWERS = (ONCE, SESSION, NO, NOBODY, TIMEOUT, INTERRUPTED)
-"""What the host may answer."""
-
 _MEMORY = frozenset({"path", "address", "bytes", "pointer"})
 # Calls whose arguments have no names here (signatures.py), and are numbers all the same: man 2 of each.
 _PLAIN_NAMES = (

@@ -25,8 +25,11 @@ OWN_LIMITS = (
     "output_bytes",
     "wall_seconds",
     "cpu_seconds",
+    "io_read_bytes",
+    "io_write_bytes",
 )
-"""The sizes that can be set; ``cpu_count`` takes fractions, which become a share of processor time."""
+"""The sizes that can be set; ``cpu_count`` takes fractions, which become a share of processor time,
+and ``io_*`` are bytes a second of each disk."""
 
 LEAST = {
     "memory_bytes": 128 << 20,
@@ -40,7 +43,11 @@ LEAST = {
     "output_bytes": 1 << 12,
     "wall_seconds": 1,
     "cpu_seconds": 1,
+    "io_read_bytes": 1 << 16,
+    "io_write_bytes": 1 << 16,
 }
+
+HELD_BY_GROUP_ALONE = ("io_read_bytes", "io_write_bytes")
 """Below these an idle kernel would not work any more, and the limit could not be taken back in it."""
 
 Own = tuple[tuple[str, float | None], ...]

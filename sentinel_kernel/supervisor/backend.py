@@ -65,6 +65,9 @@ class Backend:
     throttles = False
     """Whether a share of processor time is kept by the Linux kernel."""
 
+    holds_io = False
+    """Whether the speed of a disk can be limited."""
+
     def __init__(self, detail: str) -> None:
         """Say in ``detail`` why it is no better one."""
         self.detail = detail
@@ -111,6 +114,7 @@ class GroupBackend(Backend):
         self.throttles = "cpu" in tree.controllers
         self._leaf = leaf
         self._devices = devices if "io" in tree.controllers else ()
+        self.holds_io = bool(self._devices)
         if leaf.has("memory.swap.max"):  # not where the Linux kernel does without swap
             leaf.write("memory.swap.max", "0")
 

@@ -6,6 +6,7 @@ import os
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.policy.own_limits import (
+    HELD_BY_GROUP_ALONE,
     OWN_LIMITS,
     beyond,
     beyond_values,
@@ -40,13 +41,16 @@ def change_limits(
 
     Returns the request that a replacement of the sandbox is made by, and what the host is told: whether it is done
     (``live``), the sizes ``before`` and ``after``, those that are ``full`` and keep theirs, those that only the next
-    sandbox can have (``later``), and those that go ``beyond`` the ceiling without being ``granted``, with what it
-    gives: then nothing is done.
+    sandbox can have (``later``), and where nothing is done those that this back end can't hold (``unheld``), or that
+    go ``beyond`` the ceiling without being ``granted``, with what it gives.
     """
     try:
         asked = parse_limits(message.get("limits") or {})
     except ProtocolError as error:
         return request, {"live": False, "message": str(error)}
+    speeds = [name for name, value in asked if name in HELD_BY_GROUP_ALONE and value is not None]
+    if speeds and not current.backend.holds_io:
+        return request, {"live": False, "unheld": speeds}
     granted = [name for name in message.get("granted") or () if name in OWN_LIMITS]
     ceiling = raise_ceiling(current.preparation.ceiling, asked, granted)
     if too_much := beyond(asked, ceiling):
@@ -103,6 +107,7 @@ def limits_in_force(current: Current, request: StartRequest) -> dict[str, Any]:
     return {
         "rows": rows,
         "backend": current.backend.name,
+        "holds_io": current.backend.holds_io,
         "detail": current.backend.detail,
         "processor": _kept_by(current),
         "throttled_seconds": events.throttled_seconds if events is not None else 0.0,

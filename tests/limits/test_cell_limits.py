@@ -70,6 +70,18 @@ def test_page_lists_every_limit_with_what_is_used_and_how_far_it_goes(book: Note
     assert re.search(r"kept by +(fallback|cgroup|systemd)", page)
 
 
+def test_speed_of_a_disk_is_held_or_it_is_said_who_could(book: Notebook) -> None:
+    page = pages(book.run("%sentinel_limit"))
+    told = pages(book.run("%sentinel_limit io_write=50M"))
+    try:
+        if "not held here" in page:
+            assert "not changed: io_write can only be held by a control group with the io controller" in told
+        else:
+            assert re.search(r"writing to disk.*→ 50 MiB", told)
+    finally:
+        book.run("%sentinel_limit io_write=profile")
+
+
 def test_limits_change_in_place_up_to_the_ceiling_and_back(book: Notebook) -> None:
     before = book.run("value = {'a': 1}\n" + SIZES).text
     result = book.run(

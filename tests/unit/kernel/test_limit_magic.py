@@ -40,6 +40,7 @@ CEILING = replace(SIZES, memory_bytes=4 << 30, cpu_count=4, pids=4096)
         ("processes=500", "pids", 500),
         ("open-files=300", "open_files", 300),
         ("pids=off", "pids", None),
+        ("io_write=50M", "io_write_bytes", 50 << 20),
     ],
 )
 def test_names_and_units_as_people_write_them(typed: str, field: str, value: float | None) -> None:

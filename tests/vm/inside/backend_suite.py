@@ -92,6 +92,17 @@ class Suite:
         assert seen.get("io.max") or SYSTEMD
         return seen
 
+    def io_of_ones_own(self) -> str:
+        """A person's own speed of writing is written to the group, and taken back."""
+        if not (self.leaf / "io.max").exists() or not (self.leaf / "io.max").read_text().strip():
+            return "no io controller here"
+        self.run("%sentinel_limit io_write=5M")
+        seen = (self.leaf / "io.max").read_text().strip()
+        assert "rbps=20971520 wbps=5242880" in seen, seen
+        self.run("%sentinel_limit io_write=profile")
+        assert "wbps=10485760" in (self.leaf / "io.max").read_text()
+        return seen
+
     def inside(self) -> str:
         """All of the sandbox is in the group, which is the root of what it sees; it can't write there."""
         seen = self.run(
@@ -337,6 +348,7 @@ IN_A_KERNEL = (
         "child_killed",
         "worker_killed",
         "own_limit",
+        "io_of_ones_own",
         "profile",
     ),
     "sweep",
