@@ -147,6 +147,8 @@ def _remedy_profile(violation: Violation, profiles: Sequence[Profile], ceiling: 
 
 def _would_help(policy: CompiledPolicy, violation: Violation, arguments: tuple[int, ...]) -> bool:
     """Tell whether the call would take effect under ``policy``, with the socket that it is made on."""
+    if violation.number is None:
+        return False
     tested = [test.index for rule in policy.rules.get(violation.number, ()) for test in rule.tests]
     if max(tested, default=-1) >= len(violation.arguments):
         return False  # a register that the violation does not hold

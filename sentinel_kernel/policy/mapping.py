@@ -64,7 +64,7 @@ class Mappings(Record):
 
         Within a file the entry for this use of the call comes before the one for the call.
         """
-        keys = (f"{violation.syscall}:{violation.resource}", violation.syscall)
+        keys = (f"{violation.syscall}:{violation.resource}", str(violation.syscall))
         chain = [layer.entries[key] for layer in self.layers for key in keys if key in layer.entries]
         chain += [layer.default for layer in self.layers]
         first = chain[0]
@@ -183,7 +183,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 def _values(violation: Violation, *, chinese: bool) -> dict[str, str]:
     values = {"family": "", "flags": "", "errno": violation.errno_name or "", **violation.values}
-    values.update(name=violation.syscall, profile=violation.profile, resource=violation.resource)
+    values.update(name=violation.syscall or "", profile=violation.profile, resource=violation.resource)
     values["path"] = _PATH_WORDS[chinese]
     values.setdefault("address", _ADDRESS_WORDS[chinese])
     arguments = violation.arguments

@@ -1,17 +1,17 @@
-"""The violation: one refused, killed or reported call as a typed value, and its JSON form."""
+"""The violation: one refusal, limit, failure or death that the sandbox caused, as a typed value and as JSON."""
 
 from __future__ import annotations
 
 import errno as errno_numbers
 
 from sentinel_kernel.abi.architecture import audit_name
-from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.policy.action import ActionKind
+from sentinel_kernel.policy.cause import CALL
 from sentinel_kernel.policy.decode import Argument, clone_flags_text, decode_arguments, family_text
 from sentinel_kernel.policy.resource import resource_of
 from sentinel_kernel.policy.sockaddr import read_address
 from sentinel_kernel.policy.text import shown
-from sentinel_kernel.record import Record, as_dict, field_names
+from sentinel_kernel.record import Record, as_dict, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.request import Request
     from sentinel_kernel.policy.verdict import Verdict
 
-VERSION = 1
+VERSION = 2
+"""Of the record, and of violation.schema.json: raised by whatever a reader of the last one could stumble over."""
+
 OUTCOMES = {"refuse": "refused", "continue": "continued", "kill": "killed", "ask": "asked"}
-_CONFIDENCES = ("certain", "likely")
-_LONGEST_TEXT = 4000
+"""A verdict's kind -> what became of the call."""
+
 _COMMAND_CHARACTERS = 120
-_MOST_ITEMS = 16
 _NO_COPY: Mapping[int, bytes] = {}
 
 
 class Process(Record):
-    """Who made the call; ``pid`` as the host sees it, ``command`` as the process says (untrusted)."""
+    """Whose doing it was; ``pid`` as the host sees it, ``command`` as the process says (untrusted)."""
 
     pid: int
     command: str
@@ -46,58 +47,118 @@ class Text(Record):
     zh: str
 
 
-class Remedy(Record):
-    """What truly changes the outcome: a magic to type, a profile to start with, or a change of code."""
+class Frame(Record):
+    """One line of code: ``file`` shortened to what a person needs (``requests/adapters.py``), untrusted."""
+
+    file: str
+    line: int
+    function: str
+
+
+class Limit(Record):
+    """A limit that was reached: ``used`` and ``allowed`` in ``unit`` (bytes, seconds, count; None: not known).
+
+    ``stage`` is one of cause.STAGES, ``own`` tells whether the person has set it (else the profile), ``backend``
+    who keeps it.
+    """
+
+    name: str
+    stage: str
+    used: float | None
+    allowed: float | None
+    unit: str
+    own: bool
+    backend: str
+
+
+class Subject(Record):
+    """What was reached for: ``kind`` is path, host, package, program or address; ``text`` is untrusted."""
 
     kind: str
     text: str
 
 
-class Violation(Record):
-    """One kind of refused call in one cell; ``count`` says how often. Times are epoch milliseconds.
+class Surfaced(Record):
+    """The exception that the program saw; ``ename`` is what the sandbox says (untrusted)."""
 
-    ``resource`` names what was reached for, ``values`` holds decoded values that are ours to vouch for (names
-    of constants, numeric addresses): they alone may stand in message and hint. ``errno`` is None where the
-    caller never got one. The fields from ``cell`` on are completed by the host.
+    ename: str
+    errno_name: str | None
+
+
+class Remedy(Record):
+    """What truly changes the outcome, checked against the policy before it is proposed.
+
+    ``kind`` magic: ``text`` is the line to put on top of the cell. Kind code: ``text`` says what changes, ``code`` is
+    the whole changed cell. Kind command: ``text`` is a command for a terminal of the host.
+    """
+
+    kind: str
+    text: str
+    why: Text | None = None
+    code: str | None = None
+
+
+class Violation(Record):
+    """One refusal, limit, failure or death in one cell; ``count`` says how often. Times are epoch milliseconds.
+
+    ``cause`` is one of cause.CAUSES; syscall, number, architecture and arguments are there for calls alone.
+    ``resource`` names what was reached for, ``rule`` the rule or the limit that said no. ``values`` holds decoded
+    values that are ours to vouch for (names of constants, numeric addresses): they alone may stand in message and
+    hint. ``subject``, ``error``, ``library``, ``function``, ``thread``, ``source`` and the process's ``command``
+    are the sandbox's own words: to be shown, never to be believed. ``errno`` is None where the caller never got one.
+    ``line``, ``source`` and ``function`` are the cell's, ``library`` the innermost frame outside it where that made
+    the call, ``thread`` the name of a thread other than the main one, ``started_line`` the cell's line that started
+    the process. Words, remedies and the cell are completed by the host.
     """
 
     id: str
     version: int
-    syscall: str
-    number: int
-    architecture: str
-    arguments: tuple[Argument, ...]
-    values: Mapping[str, str]
-    resource: str
     profile: str
     rule: str
     origin: str
     action: str
-    errno: int | None
-    errno_name: str | None
     outcome: str
-    process: Process
-    count: int
     first_time_ms: int
     last_time_ms: int
+    cause: str = CALL
+    syscall: str | None = None
+    number: int | None = None
+    architecture: str | None = None
+    arguments: tuple[Argument, ...] = ()
+    values: Mapping[str, str] = fresh(default_factory=dict)
+    resource: str = ""
+    errno: int | None = None
+    errno_name: str | None = None
+    process: Process | None = None
+    count: int = 1
     confidence: str = "certain"
     cell: str | None = None
     execution_count: int | None = None
     line: int | None = None
     source: str | None = None
+    function: str | None = None
+    library: Frame | None = None
+    thread: str | None = None
+    started_line: int | None = None
+    limit: Limit | None = None
+    subject: Subject | None = None
+    error: Surfaced | None = None
     message: Text | None = None
     hint: Text | None = None
     remedies: tuple[Remedy, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the violation as JSON values."""
+        """Return the violation as JSON values (violation.schema.json)."""
         document = as_dict(self)
-        document["arguments"] = [as_dict(argument) for argument in self.arguments]
         document["values"] = dict(self.values)
-        document["process"] = as_dict(self.process)
-        document["message"] = None if self.message is None else as_dict(self.message)
-        document["hint"] = None if self.hint is None else as_dict(self.hint)
-        document["remedies"] = [as_dict(remedy) for remedy in self.remedies]
+        document["arguments"] = [as_dict(argument) for argument in self.arguments]
+        for name in ("process", "library", "limit", "subject", "error", "message", "hint"):
+            if document[name] is not None:
+                document[name] = as_dict(document[name])
+        document["remedies"] = [
+            {**as_dict(remedy), "why": None if remedy.why is None else as_dict(remedy.why)}
+            for remedy in self.remedies
+        ]
         return document
 
     @classmethod
@@ -108,7 +169,9 @@ class Violation(Record):
             ProtocolError: a field is missing, unknown, of the wrong type or too long.
 
         """
-        return _read(document)
+        from sentinel_kernel.policy.violation_reading import read_violation  # noqa: PLC0415 - the supervisor only writes
+
+        return read_violation(document)
 
 
 def make_violation(
@@ -130,6 +193,7 @@ def make_violation(
     return Violation(
         id=id,
         version=VERSION,
+        cause=CALL,
         syscall=rule.syscall,
         number=request.number,
         architecture="x32" if rule.syscall == "x32_call" else machine,
@@ -176,107 +240,3 @@ def _values(syscall: str, arguments: tuple[int, ...], copied: Mapping[int, bytes
     elif syscall in ("clone", "unshare", "setns"):
         values["flags"] = clone_flags_text(arguments[1 if syscall == "setns" else 0])
     return {name: value for name, value in values.items() if value}
-
-
-# --- strict reading ---
-
-
-def _read(document: object) -> Violation:
-    values = dict(_object(document, "violation", _names(Violation)))
-    for name in ("id", "syscall", "architecture", "resource", "profile", "rule", "origin"):
-        _text(values[name], name)
-    for name in ("version", "number", "count", "first_time_ms", "last_time_ms"):
-        _integer(values[name], name)
-    _read_optional(values)
-    if values["version"] != VERSION:
-        raise ProtocolError(f"A violation has version {values['version']}, not {VERSION}.")
-    _choice(values["action"], "action", [kind.value for kind in ActionKind])
-    _choice(values["outcome"], "outcome", OUTCOMES.values())
-    _choice(values["confidence"], "confidence", _CONFIDENCES)
-    decoded = values["values"]
-    if not isinstance(decoded, dict) or len(decoded) > _MOST_ITEMS:
-        raise ProtocolError("A violation's values are no small object.")
-    for name, value in decoded.items():
-        _text(name, "values")
-        _text(value, "values")
-    values["arguments"] = tuple(_argument(item) for item in _list(values["arguments"], "arguments"))
-    values["process"] = _process(values["process"])
-    for name in ("message", "hint"):
-        values[name] = None if values[name] is None else _words(values[name], name)
-    values["remedies"] = tuple(_remedy(item) for item in _list(values["remedies"], "remedies"))
-    return Violation(**values)
-
-
-def _read_optional(values: Mapping[str, Any]) -> None:
-    for name in ("errno", "execution_count", "line"):
-        if values[name] is not None:
-            _integer(values[name], name)
-    for name in ("errno_name", "cell", "source"):
-        if values[name] is not None:
-            _text(values[name], name)
-
-
-def _names(kind: type) -> frozenset[str]:
-    return frozenset(field_names(kind))
-
-
-def _object(value: object, what: str, names: frozenset[str]) -> Mapping[str, Any]:
-    if not isinstance(value, dict) or value.keys() != names:
-        raise ProtocolError(f"A {what} does not have the fields of one.")
-    return value
-
-
-def _argument(value: object) -> Argument:
-    item = _object(value, "argument", _names(Argument))
-    _text(item["name"], "argument")
-    _text(item["text"], "argument")
-    _integer(item["value"], "argument")
-    return Argument(item["name"], item["value"], item["text"], _flag(item["untrusted"], "argument"))
-
-
-def _process(value: object) -> Process:
-    item = _object(value, "process", _names(Process))
-    _integer(item["pid"], "process")
-    _text(item["command"], "process")
-    return Process(item["pid"], item["command"], _flag(item["is_worker"], "process"))
-
-
-def _words(value: object, what: str) -> Text:
-    item = _object(value, what, _names(Text))
-    _text(item["en"], what)
-    _text(item["zh"], what)
-    return Text(item["en"], item["zh"])
-
-
-def _remedy(value: object) -> Remedy:
-    item = _object(value, "remedy", _names(Remedy))
-    _choice(item["kind"], "remedy", ("magic", "profile", "code"))
-    _text(item["text"], "remedy")
-    return Remedy(item["kind"], item["text"])
-
-
-def _list(value: object, what: str) -> list[Any]:
-    if not isinstance(value, list) or len(value) > _MOST_ITEMS:
-        raise ProtocolError(f"A violation's {what} are no short list.")
-    return value
-
-
-def _text(value: object, what: str) -> None:
-    if not isinstance(value, str) or len(value) > _LONGEST_TEXT:
-        raise ProtocolError(f"A violation's {what} is no text, or too long.")
-
-
-def _integer(value: object, what: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 64:
-        raise ProtocolError(f"A violation's {what} is no number.")
-
-
-def _flag(value: object, what: str) -> bool:
-    if not isinstance(value, bool):
-        raise ProtocolError(f"A violation's {what} is neither true nor false.")
-    return value
-
-
-def _choice(value: object, what: str, choices: Any) -> None:  # noqa: ANN401 - any collection of texts
-    if not isinstance(value, str) or value not in choices:
-        raise ProtocolError(f"A violation's {what} is unknown.")

@@ -106,7 +106,9 @@ class Ledger:
 
 
 def _key(violation: Violation, *, with_arguments: bool) -> Key:
+    what = (violation.cause, violation.syscall, violation.action)
     if not with_arguments:
-        return (violation.syscall, violation.action)
+        return what
     arguments = tuple((argument.name, argument.text) for argument in violation.arguments)
-    return (violation.syscall, violation.action, violation.resource, violation.process.is_worker, arguments)
+    is_worker = violation.process is None or violation.process.is_worker
+    return (*what, violation.resource, is_worker, arguments)

@@ -188,13 +188,14 @@ class Refusals:
 def _described(violation: Violation) -> dict[str, Any]:
     killed = violation.outcome == "killed"
     arguments = [f"{argument.name}={argument.text}" for argument in violation.arguments]
+    process = violation.process
     return {
-        "pid": violation.process.pid,
+        "pid": None if process is None else process.pid,
         "errno": violation.errno,
         "signal_name": "SIGKILL" if killed else violation.errno_name or "OK",
         "resource": violation.resource,
         "arguments": ", ".join(arguments),
-        "process": violation.process.command,
+        "process": None if process is None else process.command,
         "profile": violation.profile,
         "rule": violation.rule,
         "origin": violation.origin,

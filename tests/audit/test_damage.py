@@ -38,7 +38,7 @@ def violation(number: int) -> Violation:
     now = int(time.time() * 1000)
     return Violation(
         id=f"v{number}",
-        version=1,
+        version=2,
         syscall="socket",
         number=41,
         architecture="x86_64",

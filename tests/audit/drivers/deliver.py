@@ -64,7 +64,7 @@ def violation(number, outcome="refused", action="NOTIFY"):
     now = int(time.time() * 1000)
     return Violation(
         id=os.urandom(8).hex(),
-        version=1,
+        version=2,
         syscall="socket",
         number=41,
         architecture="x86_64",

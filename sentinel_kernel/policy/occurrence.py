@@ -1,0 +1,113 @@
+"""Makes the violations that no system call was held for: limits, hidden places, what is absent, deaths."""
+
+from __future__ import annotations
+
+import errno as errno_numbers
+
+from sentinel_kernel.policy.cause import CAUSES
+from sentinel_kernel.policy.text import shown
+from sentinel_kernel.policy.violation import VERSION, Limit, Subject, Violation
+from sentinel_kernel.record import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_UNTRUSTED_CHARACTERS = 200
+
+
+def make_occurrence(
+    cause: str,
+    *,
+    id: str,  # noqa: A002 - the field's name
+    profile: str,
+    rule: str,
+    time_ms: int,
+    outcome: str = "refused",
+    errno: int | None = None,
+    subject: tuple[str, str] | None = None,
+) -> Violation:
+    """Return the violation of one ``cause`` other than ``call``, without place and words.
+
+    ``rule`` is what said no, in one line; ``subject`` is kind and text, which is cut, with unprintable characters
+    escaped. Whatever else is known is added by ``replace``.
+    """
+    name = None if errno is None else errno_numbers.errorcode.get(errno)
+    return Violation(
+        id=id,
+        version=VERSION,
+        cause=cause,
+        profile=profile,
+        rule=rule,
+        origin="profile",
+        action=CAUSES[cause].action,
+        outcome=outcome,
+        first_time_ms=time_ms,
+        last_time_ms=time_ms,
+        values={} if name is None else {"errno": name},
+        errno=errno,
+        errno_name=name,
+        subject=None if subject is None else Subject(subject[0], shown(subject[1], _UNTRUSTED_CHARACTERS)),
+    )
+
+
+_OUTCOMES = {"soft": "refused", "refused": "refused", "interrupt": "interrupted", "kill": "killed"}
+_SETTINGS = {
+    "memory": "memory_bytes",
+    "disk": "disk_bytes",
+    "tmp": "tmp_bytes",
+    "shm": "shm_bytes",
+    "file_size": "file_size_bytes",
+    "output": "output_bytes",
+}
+"""Limit -> its name among a profile's ``resources``, where that is another."""
+
+
+def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: bool = False) -> Violation:  # noqa: A002
+    """Return the violation for a limit as EVENT_LIMIT tells it; ``died``: the worker itself was ended for it.
+
+    Raises:
+        KeyError: it is no limit that ends or refuses anything (``left_running``).
+
+    """
+    name, stage = str(told["name"]), str(told["stage"])
+    allowed, own = _amount(told.get("allowed")), told.get("own") is True
+    machine = told.get("machine") is True
+    killed_child = name == "memory" and stage == "kill" and not died
+    values = {}
+    if machine:
+        values["machine"] = "short"
+    if told.get("detail") == "inodes":
+        values["full_of"] = "names"
+    for key, most in (("place", 100), ("ended", 20), ("grace_seconds", 20)):
+        if told.get(key) is not None:
+            values[key] = shown(str(told[key]), most)
+    made = make_occurrence(
+        "child_killed" if killed_child else name,
+        id=id,
+        profile=str(told.get("profile") or ""),
+        rule=f"{_SETTINGS.get(name, name)} = {allowed:.15g}" if allowed else _SETTINGS.get(name, name),
+        time_ms=time_ms,
+        outcome=_OUTCOMES[stage],
+    )
+    return replace(
+        made,
+        origin="person" if own else "machine" if machine else "profile",
+        resource="worker" if died else "child" if killed_child else "cell",
+        values=values,
+        confidence="likely" if told.get("said") is True else "certain",
+        limit=Limit(
+            name,
+            stage,
+            _amount(told.get("used")) or None,
+            allowed,
+            str(told.get("unit") or "count"),
+            own,
+            str(told.get("backend") or ""),
+        ),
+    )
+
+
+def _amount(value: object) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
