@@ -54,6 +54,7 @@ def test_the_wheel_has_the_kernelspec_as_shared_data(members: set[str]) -> None:
 def test_the_wheel_has_every_module_and_nothing_but_the_package(members: set[str]) -> None:
     modules = {path for path in tracked("sentinel_kernel") if path.endswith(".py")}
     assert {name for name in members if name.endswith(".py")} == modules
+    assert "sentinel_kernel/policy/violation.schema.json" in members
     tops = {name.partition("/")[0] for name in members}
     assert {top for top in tops if not top.startswith("sentinel_jupyter_kernel-")} == {"sentinel_kernel"}
 
