@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import zmq
 
 from sentinel_kernel.errors import ProtocolError
-from sentinel_kernel.kernel import outer
+from sentinel_kernel.kernel import host_comms, outer
 from sentinel_kernel.kernel.completion import complete
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.log import log
@@ -112,7 +112,9 @@ class ClientSide:
             self._host.execution.add(request)
 
     def _shell(self, request: Request) -> None:
-        if request.msg_type in COMM_TYPES and self._host.widgets.takes(request):
+        if request.msg_type in COMM_TYPES and (
+            self._host.widgets.takes(request) or host_comms.takes(self._host, request)
+        ):
             self._still_busy()
             return
         if request.msg_type == "complete_request":
@@ -150,7 +152,7 @@ class ClientSide:
         """Send a request that is no cell to the worker, or answer it where there is none."""
         lifecycle = self._host.lifecycle
         if lifecycle.state is State.UNAVAILABLE and request.msg_type == "comm_info_request":
-            comms = self._host.widgets.comm_info(request, {})
+            comms = host_comms.listed(self._host, request, {})
             self._host.outbox.answer(request, {"status": "ok", "comms": comms})
         elif lifecycle.state is State.UNAVAILABLE and lifecycle.problem is not None:
             answer_request(self._host.outbox, request, lifecycle.problem.error(self._host.settings.language))

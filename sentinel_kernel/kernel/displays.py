@@ -61,6 +61,7 @@ class Displays:
             if violation.get("line") and not known.get("line"):
                 self._place(known, violation, cell)
             self._repeat(identifier, cell)
+            self._outbox.told.note(known)
             return
         self.refusals += count
         completed = self._complete(self._placed(violation, cell))
@@ -69,8 +70,10 @@ class Displays:
             del self.last_violations[next(iter(self.last_violations))]
         if cell is None:
             # Nothing has run yet: there is no cell to show it in, and `%sentinel_status` counts it.
+            self._outbox.told.note(completed)
             return
         if len(cell.violations) >= DISPLAYS_PER_CELL:
+            self._outbox.told.note(completed)
             return
         shown = Shown(self.new_id(), completed)
         cell.violations[identifier] = shown
@@ -137,6 +140,7 @@ class Displays:
         for shown in cell.violations.values():
             if shown.published_count != shown.violation.get("count"):
                 self._show(cell, shown)
+        self._outbox.told.settle(cell.request.header)
 
     def show_again(self, cell: Cell) -> None:
         """Show the cell's violations again: its outputs were cleared."""

@@ -120,6 +120,11 @@ class Execution:
         """Return the cell that began last among those running, else the last one that ran."""
         return next(reversed(self.running.values())) if self.running else self.last_cell
 
+    def code_of(self, msg_id: str) -> str | None:
+        """Return the code of a cell that runs, or ran last."""
+        cell = self.running.get(msg_id) or self.last_cell
+        return cell.code if cell is not None and cell.request.msg_id == msg_id else None
+
     def opening(self) -> Cell | None:
         """Return a cell that is on its way to the worker, if any: its magic may wait for a sandbox."""
         for lane in self._lanes.values():

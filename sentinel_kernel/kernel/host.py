@@ -45,6 +45,7 @@ from sentinel_kernel.supervisor import protocol
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.carrying import Carrying
     from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.frontend_comms import FrontendComms
     from sentinel_kernel.kernel.held_calls import HeldCalls
     from sentinel_kernel.kernel.profile_switch import ProfileSwitch
     from sentinel_kernel.kernel.requests import Request
@@ -102,6 +103,7 @@ class Host:
         self.summary = CellSummary(self, on=settings.cell_summary)
         self.cell_start = CellStart(self)
         self.execution = Execution(self.outbox, self.cell_start.begin, self._forward, self.cell_calls.quiet)
+        self.outbox.told.code_of = self.execution.code_of
         self.clients = ClientSide(self)
         self.worker = WorkerSide(self)
         self._exit_status = 0
@@ -124,6 +126,13 @@ class Host:
         from sentinel_kernel.kernel.carrying import Carrying  # noqa: PLC0415 - not on the start path
 
         return Carrying(self)
+
+    @cached_property
+    def frontends(self) -> FrontendComms:
+        """The comms that frontends opened towards the host itself."""
+        from sentinel_kernel.kernel.frontend_comms import FrontendComms  # noqa: PLC0415 - not on the start path
+
+        return FrontendComms(self)
 
     def _call_held(self, event: Json) -> None:
         if self._held_calls is None:

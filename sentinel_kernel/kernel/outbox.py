@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import outer
 from sentinel_kernel.kernel.captures import Captures
+from sentinel_kernel.kernel.output_rule import VIOLATION_TYPE
+from sentinel_kernel.kernel.session_violations import SessionViolations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +29,9 @@ class Outbox:
         self._publisher = publisher
         self.captures = Captures(self.publish)
         """The worker's Output widgets: what is shown or told below must not end in one of them."""
+
+        self.told = SessionViolations()
+        """Every violation that was shown."""
 
     def publish(
         self,
@@ -54,6 +59,8 @@ class Outbox:
         kind = "update_display_data" if update else "display_data"
         content: Json = {"data": data, "metadata": {}, "transient": transient}
         self.captures.outside(parent, lambda: self.publish(kind, content, parent))
+        if VIOLATION_TYPE in data:
+            self.told.note(data[VIOLATION_TYPE])
 
     def error(self, error: Json, parent: Part) -> None:
         """Publish an error output (``ename``, ``evalue``, ``traceback``)."""

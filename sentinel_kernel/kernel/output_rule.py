@@ -12,8 +12,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import ProtocolError
-from sentinel_kernel.kernel.well_formed import check_content, read
-from sentinel_kernel.record import Record
+from sentinel_kernel.kernel.well_formed import METADATA_BYTES, check_content, read
+from sentinel_kernel.kernel.wire import METADATA, encode
+from sentinel_kernel.record import Record, replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,8 +29,8 @@ OUTPUT_BYTES = 512 * 1024 * 1024
 BUNDLES = frozenset({"display_data", "execute_result", "update_display_data"})
 """Messages whose content is one MIME bundle."""
 
-PLAIN = frozenset({"stream", "status", "execute_input", "error", "clear_output", "debug_event"})
-"""Messages in which clients render no MIME bundle."""
+_FLAT = {"stream": 2, "status": 1}
+"""Messages that are so many texts, where they are as they should be: there is nowhere to hide in."""
 
 _ALWAYS_SEARCHED_BYTES = 64 * 1024
 _SUSPECT = (b"script", b"sentinel", b"\\u", b"\\/", b"\0")
@@ -65,7 +66,10 @@ def judge(msg_type: str, content: Part, host_display_ids: Collection[str]) -> Ju
     except ProtocolError:
         return Judged(drop=True, malformed=True)
     long = len(content) > _ALWAYS_SEARCHED_BYTES
-    if msg_type in PLAIN or (long and not suspect(content, host_display_ids if is_bundle else ())):
+    # Nothing is left out of what clients render no bundle of: some keep all that a message says.
+    if len(value) == _FLAT.get(msg_type) or (
+        long and not suspect(content, host_display_ids if is_bundle else ())
+    ):
         return UNTOUCHED
     if is_bundle and _display_id(value) in host_display_ids:
         return Judged(drop=True, reserved=True)
@@ -76,6 +80,28 @@ def judge(msg_type: str, content: Part, host_display_ids: Collection[str]) -> Ju
         return UNTOUCHED
     empty = is_bundle and not value.get("data")
     return Judged(None if empty else value, drop=empty, script=found.script, reserved=found.reserved)
+
+
+def judge_metadata(judged: Judged, parts: list[Part]) -> Judged:
+    """Judge a message's own metadata, and change it in ``parts`` where it names what is the host's.
+
+    ``judged`` is what was found in its content; a message whose metadata clients can't read is dropped.
+    """
+    raw = parts[METADATA]
+    if judged.drop or raw == b"{}":
+        return judged
+    try:
+        value = read(raw, METADATA_BYTES)
+        if not suspect(raw, ()):
+            return judged
+        found = _Found()
+        found.search(value)
+        if not found.reserved and not found.script:
+            return judged
+        parts[METADATA] = encode(value)
+    except ProtocolError:
+        return Judged(drop=True, malformed=True)
+    return replace(judged, script=judged.script or found.script, reserved=judged.reserved or found.reserved)
 
 
 def suspect(content: Part, host_display_ids: Collection[str]) -> bool:

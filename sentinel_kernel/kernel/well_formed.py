@@ -135,11 +135,18 @@ def check_content(msg_type: str, content: Json) -> None:
         traceback = content.get("traceback")
         if not isinstance(traceback, list) or not all(isinstance(line, str) for line in traceback):
             raise ProtocolError("An error has no traceback.")
-    elif "transient" in content and not isinstance(content["transient"], dict | None):
-        raise ProtocolError(f"A {msg_type} has a transient that is no object.")
+    elif "transient" in content:
+        _check_transient(msg_type, content["transient"])
     count = content.get("execution_count")
     if msg_type in ("execute_result", "execute_input") and not isinstance(count, int | None):
         raise ProtocolError(f"A {msg_type} has an execution count that is no number.")
+
+
+def _check_transient(msg_type: str, transient: object) -> None:
+    if not isinstance(transient, dict | None):
+        raise ProtocolError(f"A {msg_type} has a transient that is no object.")
+    if transient and not isinstance(transient.get("display_id"), str | None):
+        raise ProtocolError(f"A {msg_type} has a display id that is no text.")
 
 
 def _check_widget(msg_type: str, content: Json) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError
-from sentinel_kernel.kernel import words
+from sentinel_kernel.kernel import host_comms, words
 from sentinel_kernel.kernel.cell_record import end_fields, error_name
 from sentinel_kernel.kernel.limit_signs import signs
 from sentinel_kernel.kernel.limits import QUOTA
 from sentinel_kernel.kernel.log import log
-from sentinel_kernel.kernel.output_rule import BUNDLES, Judged, judge
+from sentinel_kernel.kernel.output_rule import BUNDLES, UNTOUCHED, Judged, judge, judge_metadata
 from sentinel_kernel.kernel.prompts import told_apart
-from sentinel_kernel.kernel.well_formed import METADATA_BYTES, check_header, read, read_parent
+from sentinel_kernel.kernel.well_formed import check_header, read_parent
 from sentinel_kernel.kernel.widgets import COMM_TYPES
 from sentinel_kernel.kernel.wire import (
     CONTENT,
@@ -185,10 +185,8 @@ class WorkerSide:
     def _passes(self, msg_type: str, parts: list[Part]) -> bool:
         """Hold a message to the output rule, and say in its cell what was held back; False where nothing is left."""
         host = self._host
-        judged = judge(msg_type, parts[CONTENT], host.displays.ids)
-        if not judged.drop and not _metadata_is_read(parts[METADATA]):
-            judged = Judged(drop=True, malformed=True)
-        if msg_type in COMM_TYPES and not judged.drop and host.widgets.forges(parts[CONTENT]):
+        judged = judge_metadata(judge(msg_type, parts[CONTENT], host.displays.ids), parts)
+        if not judged.drop and host_comms.forged(host, msg_type, parts[CONTENT]):
             judged = Judged(drop=True, reserved=True)
         if judged.script or judged.reserved or judged.malformed:
             self._tell(judged, parts[PARENT])
@@ -334,7 +332,7 @@ class WorkerSide:
         ):
             raise ProtocolError(f"Nobody asked for this {msg_type}.")
         judged = judge(msg_type, parts[CONTENT], host.displays.ids)
-        if not _metadata_is_read(parts[METADATA]):
+        if judge_metadata(UNTOUCHED, parts).malformed:
             parts[METADATA] = b"{}"
         if judged.drop:
             parts[CONTENT] = encode(
@@ -351,13 +349,10 @@ class WorkerSide:
             host.execution.finish(cell)
 
     def _add_comms(self, request: Request, parts: list[Part]) -> None:
-        widgets = self._host.widgets
-        if widgets.ids:
-            content = decode(parts[CONTENT], REPLY_BYTES)
-            comms = content.get("comms")
-            parts[CONTENT] = encode(
-                {**content, "comms": widgets.comm_info(request, comms if isinstance(comms, dict) else {})}
-            )
+        content = decode(parts[CONTENT], REPLY_BYTES)
+        comms = content.get("comms")
+        listed = host_comms.listed(self._host, request, comms if isinstance(comms, dict) else {})
+        parts[CONTENT] = encode({**content, "comms": listed})
 
     def _cell_replied(self, cell: Cell, parts: list[Part]) -> None:
         """Take note of a cell's end. A failed one aborts what came before its client could know."""
@@ -385,14 +380,3 @@ class WorkerSide:
         parts[METADATA] = b"{}"
         cell.prompt = text_of(decode(parts[HEADER], HEADER_BYTES), "msg_id")
         host.outbox.forward("stdin", cell.request.identities, parts)
-
-
-def _metadata_is_read(metadata: Part) -> bool:
-    """Tell whether all clients can read a message's metadata."""
-    if metadata == b"{}":
-        return True
-    try:
-        read(metadata, METADATA_BYTES)
-    except ProtocolError:
-        return False
-    return True
