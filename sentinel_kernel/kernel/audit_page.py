@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.log import log
-from sentinel_kernel.kernel.sizes_in_words import size_text
 from sentinel_kernel.kernel.words import Words
+from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
     import sqlite3

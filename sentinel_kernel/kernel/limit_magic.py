@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
-from sentinel_kernel.kernel.sizes_in_words import amount
 from sentinel_kernel.policy.own_limits import HELD_BY_GROUP_ALONE, LEAST
+from sentinel_kernel.policy.sizes_in_words import amount
 from sentinel_kernel.policy.spelling import closest
 from sentinel_kernel.record import Record
 

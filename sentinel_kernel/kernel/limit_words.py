@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.kernel.sizes_in_words import amount
 from sentinel_kernel.kernel.words import LOST_EN, LOST_ZH, Words
+from sentinel_kernel.policy.sizes_in_words import amount
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json

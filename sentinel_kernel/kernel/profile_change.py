@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
-from sentinel_kernel.kernel.sizes_in_words import size_text
 from sentinel_kernel.kernel.status_page import LIMITS
+from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.ceiling import ASK, FREE
-from sentinel_kernel.kernel.sizes_in_words import size_text
 from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.profile import list_profiles, load_profile
+from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

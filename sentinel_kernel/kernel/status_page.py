@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel import __version__
 from sentinel_kernel.errors import SentinelError
-from sentinel_kernel.kernel.sizes_in_words import size_text
+from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.displays import Displays
