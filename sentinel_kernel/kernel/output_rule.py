@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel.well_formed import METADATA_BYTES, check_content, read
 from sentinel_kernel.kernel.wire import METADATA, encode
+from sentinel_kernel.policy import mime
 from sentinel_kernel.record import Record, replace
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.kernel.wire import Json, Part
 
-VIOLATION_TYPE = "application/vnd.sentinel.violation+json"
-NOTICE_TYPE = "application/vnd.sentinel.notice+json"
+VIOLATION_TYPE = mime.VIOLATION_TYPE
+NOTICE_TYPE = mime.NOTICE_TYPE
 
 OUTPUT_BYTES = 512 * 1024 * 1024
 

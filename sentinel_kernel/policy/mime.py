@@ -1,0 +1,9 @@
+"""The MIME types of what the host says in outputs, as data; a worker may use neither (kernel/output_rule.py)."""
+
+from __future__ import annotations
+
+VIOLATION_TYPE = "application/vnd.sentinel.violation+json"
+"""A violation (policy/violation.py, violation.schema.json)."""
+
+NOTICE_TYPE = "application/vnd.sentinel.notice+json"
+"""A notice: version, kind, and message and hint in both languages."""
