@@ -7,7 +7,7 @@ from typing import Any
 import nbformat
 
 from sentinel_kernel.client import VIOLATION_TYPE, Violation, violations_of
-from sentinel_kernel.policy.violation import VERSION
+from sentinel_kernel.policy.violation import VERSION, Process
 
 VIOLATION: dict[str, Any] = Violation(
     id="v1",
@@ -22,6 +22,7 @@ VIOLATION: dict[str, Any] = Violation(
     syscall="socket",
     number=41,
     architecture="x86_64",
+    process=Process(7, "python3", is_worker=True),
 ).to_json()
 
 
