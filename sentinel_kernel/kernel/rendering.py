@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json
     from sentinel_kernel.kernel.words import Words
 
+    Part = tuple[str, list[str]]
+    """A part of a page: its HTML, all of it ours or escaped, and its lines of plain text."""
+
 _VALUE_CHARACTERS = 200
 _TEXT_CHARACTERS = 2000
 
@@ -25,6 +28,8 @@ _BOX = (
     "background:var(--jp-layout-color1,transparent);color:var(--jp-content-font-color1,inherit);"
     "font-family:var(--jp-ui-font-family,sans-serif);font-size:var(--jp-content-font-size1,14px);line-height:1.45"
 )
+_CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;background:transparent"
+_TABLE = "border-collapse:collapse;margin:4px 0;font-size:inherit"
 _WARNING = "--jp-warn-color0,#b26a00"
 _ERROR = "--jp-error-color0,#b71c1c"
 _INFORMATION = "--jp-brand-color1,#1565c0"
@@ -107,7 +112,7 @@ def _violation_html(violation: Json, message: str, hint: str, repeated: int, lan
         facts.append(f"<strong>×{repeated}</strong>")
     rows = [_paragraph(escape(message, _TEXT_CHARACTERS)), _small(" &nbsp;·&nbsp; ".join(facts))]
     if source := violation.get("source"):
-        rows.append(_source(source))
+        rows.append(_source(escape(source)))
     rows.append(_hint(hint, language))
     remedies = [
         remedy["text"]
@@ -140,53 +145,83 @@ def notice_bundle(words: Words, language: str, kind: str, data: Json | None = No
 
 def table_bundle(title: str, rows: Sequence[tuple[str, str]], notes: Iterable[str] = ()) -> Json:
     """Return the bundle for a two-column table, as `%sentinel_status` shows it."""
-    width = max((len(name) for name, _ in rows), default=0)
-    plain = [title, *(f"  {name:<{width}}  {value}" for name, value in rows), *notes]
-    cell = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;background:transparent"
-    body = "".join(
-        f'<tr style="background:transparent"><th scope="row" style="{cell};font-weight:600;white-space:nowrap">'
-        f'{escape(name)}</th><td style="{cell}">{escape(value, _TEXT_CHARACTERS)}</td></tr>'
-        for name, value in rows
-    )
-    style = "border-collapse:collapse;margin:4px 0;font-size:inherit"
-    table = f'<table style="{style}"><tbody>{body}</tbody></table>'
-    extra = [_small(escape(note, _TEXT_CHARACTERS)) for note in notes]
-    return {
-        "text/html": _box(title, [table, *extra], _INFORMATION),
-        "text/plain": "\n".join(printable(line, _TEXT_CHARACTERS) for line in plain),
-    }
+    return page_bundle(title, [rows_part(rows)], notes)
 
 
 def columns_bundle(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Iterable[str] = ()
 ) -> Json:
     """Return the bundle for a table of several columns; in plain text the last one is not padded."""
-    notes = list(notes)
+    return page_bundle(title, [columns_part(header, rows)], notes)
+
+
+def page_bundle(title: str, parts: Iterable[Part], notes: Iterable[str] = ()) -> Json:
+    """Return the bundle for a page in one box: its parts below each other, and notes below them."""
+    parts, notes = list(parts), list(notes)
+    plain = [title, *(line for _, lines in parts for line in lines), *notes]
+    extra = [_small(escape(note, _TEXT_CHARACTERS)) for note in notes]
+    return {
+        "text/html": _box(title, [*(html for html, _ in parts), *extra], _INFORMATION),
+        "text/plain": "\n".join(printable(line, _TEXT_CHARACTERS) for line in plain),
+    }
+
+
+def rows_part(rows: Sequence[tuple[str, str]]) -> Part:
+    """Return names and values below each other."""
+    width = max((cells(name) for name, _ in rows), default=0)
+    body = "".join(
+        f'<tr style="background:transparent"><th scope="row" style="{_CELL};font-weight:600;white-space:nowrap">'
+        f'{escape(name)}</th><td style="{_CELL}">{escape(value, _TEXT_CHARACTERS)}</td></tr>'
+        for name, value in rows
+    )
+    html = f'<table style="{_TABLE}"><tbody>{body}</tbody></table>'
+    return html, [f"  {padded(name, width)}  {value}" for name, value in rows]
+
+
+def columns_part(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Part:
+    """Return a table of several columns; a wide one can be scrolled."""
     table = [list(header), *map(list, rows)]
-    widths = [max(len(printable(row[index], 40)) for row in table) for index in range(len(header))]
+    widths = [max(cells(printable(row[index], 40)) for row in table) for index in range(len(header))]
     widths[-1] = 0
     lines = [
         "  ".join(
-            f"{printable(text, 40 if width else 200):<{width}}"
+            padded(printable(text, 40 if width else 200), width)
             for text, width in zip(row, widths, strict=True)
         )
         for row in table
     ]
-    cell = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;background:transparent"
-    head = "".join(f'<th scope="col" style="{cell};font-weight:600">{escape(text)}</th>' for text in header)
+    head = "".join(f'<th scope="col" style="{_CELL};font-weight:600">{escape(text)}</th>' for text in header)
     body = "".join(
         '<tr style="background:transparent">'
-        + "".join(f'<td style="{cell}">{escape(text, _TEXT_CHARACTERS)}</td>' for text in row)
+        + "".join(f'<td style="{_CELL}">{escape(text, _TEXT_CHARACTERS)}</td>' for text in row)
         + "</tr>"
         for row in rows
     )
-    style = "border-collapse:collapse;margin:4px 0;font-size:inherit"
-    html = f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-    extra = [_small(escape(note, _TEXT_CHARACTERS)) for note in notes]
-    return {
-        "text/html": _box(title, [f'<div style="overflow-x:auto">{html}</div>', *extra], _INFORMATION),
-        "text/plain": "\n".join(printable(line, _TEXT_CHARACTERS) for line in [title, *lines, *notes]),
-    }
+    html = f'<table style="{_TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div style="overflow-x:auto">{html}</div>', lines
+
+
+def heading_part(text: str) -> Part:
+    """Return the heading of what comes below it."""
+    return f'<div style="margin:8px 0 2px 0;font-weight:600">{escape(text)}</div>', ["", text]
+
+
+def code_part(lines: Sequence[str]) -> Part:
+    """Return lines of code, which may come from the sandbox."""
+    shown = [printable(line) for line in lines]
+    return _source("\n".join(map(escape, lines))), [f"    {line}" for line in shown]
+
+
+def cells(text: str) -> int:
+    """Return how many columns of a terminal ``text`` takes: a Chinese character takes two."""
+    from unicodedata import east_asian_width  # noqa: PLC0415 - not on the start path
+
+    return len(text) if text.isascii() else sum(1 + (east_asian_width(one) in "WF") for one in text)
+
+
+def padded(text: str, width: int) -> str:
+    """Return ``text`` with spaces up to ``width`` columns."""
+    return text + " " * (width - cells(text))
 
 
 def said(violation: Json, key: str, language: str) -> str:
@@ -242,9 +277,9 @@ def _code(text: object) -> str:
     return f'<code style="{style}">{escape(text)}</code>'
 
 
-def _source(text: object) -> str:
+def _source(html: str) -> str:
     style = (
         "margin:4px 0;padding:2px 6px;overflow-x:auto;font-family:var(--jp-code-font-family,monospace);"
         "color:inherit;background:var(--jp-layout-color2,rgba(128,128,128,0.15))"
     )
-    return f'<pre style="{style}">{escape(text)}</pre>'
+    return f'<pre style="{style}">{html}</pre>'
