@@ -22,3 +22,21 @@ def open_beneath(directory: int, name: str, flags: int) -> int:
     return system_call(
         "openat2", directory, os.fsencode(name), ctypes.create_string_buffer(layout, len(layout)), len(layout)
     )
+
+
+def look_up(directory: int, path: str, *, beneath: bool, follow: bool = True) -> int:
+    """Return a descriptor of what ``path`` leads to, opened by name alone (O_PATH): nothing is read and no device met.
+
+    ``beneath`` takes ``directory`` as the root, which links can't leave (RESOLVE_IN_ROOT). Links into processes
+    (/proc/self/fd/3) are never followed; ``follow`` False ends at a link in the last place.
+
+    Raises:
+        OSError: there is nothing, or it can't be reached.
+
+    """
+    resolve = Resolve.NO_MAGICLINKS | (Resolve.IN_ROOT if beneath else 0)
+    flags = os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    layout = struct.pack(OPEN_HOW_FORMAT, flags, 0, int(resolve))
+    return system_call(
+        "openat2", directory, os.fsencode(path), ctypes.create_string_buffer(layout, len(layout)), len(layout)
+    )

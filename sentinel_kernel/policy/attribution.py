@@ -1,0 +1,201 @@
+"""Whether the sandbox caused an error: what is known of the cell is held against what the error is made of; pure.
+
+A cause is named only on evidence that does not come from the program: an event that the supervisor saw, a limit that
+it measured, a path that was looked up on both sides. The program's own report (policy/failure_report.py) only says
+which of these to look at, and takes errors out that were made by hand. False attribution is worse than none.
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+
+from sentinel_kernel.policy.cause import CALL as CALL_CAUSE
+from sentinel_kernel.policy.failure_report import (
+    CALL,
+    CTYPES,
+    LIBRARY,
+    PROGRAM,
+    RAISE,
+    REMOTE,
+    SOFT,
+    STANDARD,
+    THREAD,
+)
+from sentinel_kernel.policy.resource import NETWORK
+from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from sentinel_kernel.policy.failure_report import Entry, Failure
+    from sentinel_kernel.policy.violation import Violation
+
+FRESH_MS = 2000
+"""A refusal that was repeated is told with its first line: the last repeat counts as this error's if it is so young."""
+
+_OF_PATHS = frozenset({"files", "devices", "mounts", "linux-kernel", "machine"})
+"""What calls reach for whose errors carry a path."""
+
+_SQLITE_FULL = 13
+_MINUS_EAI = frozenset(range(-11, 0))
+_NEVER_A_HOST = (".invalid", ".localhost", ".test", ".example")
+"""Names that no name server ever knows (RFC 6761)."""
+
+_BY_ERRNO: Mapping[int, tuple[str, ...]] = {
+    errno.ENOSPC: ("space",),
+    errno.EDQUOT: ("space",),
+    errno.EAGAIN: ("pids", "memory"),
+    errno.ENOMEM: ("memory",),
+    errno.EFBIG: ("file_size",),
+    errno.EMFILE: ("open_files",),
+}
+PATH_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS})
+
+
+def is_of_call(entry: Entry) -> bool:
+    """Tell whether an error came from a call that failed, not from a statement that made it up."""
+    return entry.by in (CALL, CTYPES, REMOTE) or (entry.by == STANDARD and entry.site == PROGRAM)
+
+
+# --- calls that were refused
+
+
+def refused_call(
+    entry: Entry, failure: Failure, violations: Iterable[Violation], now_ms: int
+) -> Violation | None:
+    """Return the refusal that the program got this error for, if there was one."""
+    if entry.errno is None or entry.errno <= 0 or not is_of_call(entry):
+        return None
+    elsewhere = entry.by == REMOTE or entry.site == PROGRAM
+    found = [
+        one
+        for one in violations
+        if one.cause == CALL_CAUSE
+        and one.errno == entry.errno
+        and one.outcome in ("refused", "continued", "asked")
+        and one.process is not None
+        and one.process.is_worker is not elsewhere
+        and (entry.path is None or elsewhere or one.resource in _OF_PATHS)
+        and _is_where(one, entry, failure, now_ms)
+    ]
+    return max(found, key=lambda one: one.last_time_ms, default=None)
+
+
+def failed_lookup(
+    entry: Entry, failure: Failure, violations: Iterable[Violation], now_ms: int
+) -> Violation | None:
+    """Return the refusal, or the vain connection, that made the look-up of a host's name fail."""
+    if entry.base != "gaierror" or entry.by not in (CALL, REMOTE) or entry.errno not in _MINUS_EAI:
+        return None
+    host = (entry.host or "").rstrip(".").lower()
+    if host.endswith(_NEVER_A_HOST):
+        return None
+    found = [
+        one
+        for one in violations
+        if one.cause in (CALL_CAUSE, "name_lookup")
+        and (
+            one.resource == NAME_LOOKUP or (one.resource == NETWORK and one.values.get("family") != "AF_UNIX")
+        )
+        and _is_where(one, entry, failure, now_ms)
+    ]
+    return max(found, key=lambda one: one.last_time_ms, default=None)
+
+
+def _is_where(violation: Violation, entry: Entry, failure: Failure, now_ms: int) -> bool:
+    """Tell whether a refusal happened where the error came from."""
+    young = now_ms - violation.last_time_ms <= FRESH_MS
+    lines = failure.lines
+    if violation.line is None or not lines or entry.by == REMOTE or entry.site == PROGRAM:
+        return young
+    if violation.line in lines or (violation.count > 1 and young):
+        return True
+    # A program that looks at errno itself raises some lines below the call.
+    return entry.by == CTYPES and young and any(line - 8 <= violation.line <= line for line in lines)
+
+
+# --- limits
+
+
+def limit_names(entry: Entry) -> tuple[str, ...]:
+    """Return the limits that could have brought this error about, likeliest first; ``space`` is any file system."""
+    match entry.base:
+        case "MemoryError":
+            names: tuple[str, ...] = ("memory",) if entry.by in (CALL, SOFT, REMOTE) else ()
+        case "OperationalError":
+            names = ("space",) if entry.by == CALL and entry.code == _SQLITE_FULL else ()
+        case "RuntimeError":
+            names = ("pids", "memory") if entry.by == CALL and entry.site == THREAD else ()
+        case "KeyboardInterrupt":
+            names = ("wall_seconds", "cpu_seconds") if entry.by != RAISE else ()
+        case "CalledProcessError" | "BrokenProcessPool":
+            names = _of_child(entry)
+        case _:
+            names = _BY_ERRNO.get(entry.errno or 0, ()) if is_of_call(entry) else ()
+    return names
+
+
+def _of_child(entry: Entry) -> tuple[str, ...]:
+    if entry.base == "BrokenProcessPool" or entry.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL):
+        return ("killed",)
+    return ("file_size",) if entry.returncode == -signal.SIGXFSZ else ()
+
+
+def told_limit(
+    name: str, entry: Entry, told: Iterable[Mapping[str, Any]], msg_id: str
+) -> Mapping[str, Any] | None:
+    """Return the event of the running cell that tells of the limit ``name``, if it was told already.
+
+    ``killed`` is the kill of a process that was not the worker.
+    """
+    return next((limit for limit in reversed(list(told)) if _is_limit(limit, name, entry, msg_id)), None)
+
+
+def _is_limit(limit: Mapping[str, Any], name: str, entry: Entry, msg_id: str) -> bool:
+    stage, what = limit.get("stage"), limit.get("name")
+    if name == "killed":
+        return what == "memory" and stage == "kill"
+    if name in ("wall_seconds", "cpu_seconds"):
+        return what == name and stage == "interrupt" and limit.get("msg_id") == msg_id
+    if limit.get("said") is True:
+        return False
+    if name == "memory":
+        return what == name and (stage == "refused" or (stage == "soft" and entry.base == "MemoryError"))
+    return what == name or (name == "space" and what in ("disk", "tmp", "shm"))
+
+
+def size_tells(size: int, left: int, machine: int) -> bool:
+    """Tell whether ``size`` bytes were refused by a limit that left ``left``: not if no ``machine`` has so many."""
+    return left < size <= machine
+
+
+# --- what is not there
+
+
+def is_absent_package(entry: Entry) -> bool:
+    """Tell whether an error is the import of a module that no finder in the sandbox knows."""
+    return (
+        entry.base == "ModuleNotFoundError"
+        and entry.by in (CALL, STANDARD)
+        and entry.name is not None
+        and entry.name.isidentifier()
+    )
+
+
+def absent_call(entry: Entry, silenced: Sequence[int]) -> int | None:
+    """Return the number of the call that the filter answered as if Linux did not have it."""
+    if entry.errno == errno.ENOSYS and is_of_call(entry) and entry.call in silenced:
+        return entry.call
+    return None
+
+
+def wants_paths(entry: Entry) -> bool:
+    """Tell whether both sides are to be looked at for an error's path: what it says could be the sandbox's doing."""
+    if entry.base != "OSError" or entry.path is None or entry.errno not in PATH_ERRNOS:
+        return False
+    if entry.by == LIBRARY:  # which looked for itself; a cell that makes such an error up gets nothing
+        return entry.errno == errno.ENOENT
+    return is_of_call(entry)
