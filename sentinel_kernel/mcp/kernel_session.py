@@ -1,0 +1,290 @@
+"""One sandboxed kernel of the server's: started, asked to run cells one after the other, interrupted and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from queue import Empty
+from typing import TYPE_CHECKING, Any
+
+from jupyter_client.manager import AsyncKernelManager
+
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.mcp.cell_outputs import CellOutputs
+from sentinel_kernel.record import MutableRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from jupyter_client.asynchronous.client import AsyncKernelClient
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    Asker = Callable[[str], Awaitable[str]]
+    """Puts a question of the kernel's own to the person and returns the letter that is the answer."""
+
+READY_SECONDS = 90.0
+_GRACE_SECONDS = 10.0
+"""How long an interrupted cell may take to end before its kernel is ended."""
+
+_LOOK_SECONDS = 1.0
+_END_SECONDS = 20.0
+_LOG_BYTES = 2000
+HOST_MARK = "Sentinel "
+"""What prompts of the kernel's own begin with; it marks prompts of cells that look the same."""
+
+FINISHED, TIMEOUT, CANCELLED, DIED, INPUT = "finished", "timeout", "cancelled", "died", "input"
+"""How a cell came to its end: by itself, too long, given up by the client, with its kernel, waiting for input()."""
+
+
+class Ran(MutableRecord):
+    """One cell that was run. ``ended`` is how it came to its end; ``kernel_lost``: its kernel had to be ended."""
+
+    outputs: CellOutputs
+    ended: str
+    status: str
+    execution_count: int | None
+    seconds: float
+    kernel_lost: bool = False
+
+
+class _Clock:
+    """The seconds that a cell may take; it stands while the person is asked."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._since = time.monotonic()
+        self.stands = False
+
+    def tick(self) -> bool:
+        """Return whether the time is over."""
+        now = time.monotonic()
+        if not self.stands:
+            self._left -= now - self._since
+        self._since = now
+        return self._left <= 0
+
+
+class KernelSession:
+    """A kernel with a name. Cells run one at a time."""
+
+    def __init__(self, name: str, folder: str, specifications: KernelSpecManager, kernel: str) -> None:
+        self.name = name
+        self.profile = ""
+        """The profile in force, as far as this server has chosen it."""
+
+        self.cells = 0
+        self.started = time.monotonic()
+        self.last_used = time.monotonic()
+        self.lost = False
+        """Whether it has ended, or has to be."""
+
+        self._log_path = os.path.join(folder, f"{name}.log")
+        self._manager = AsyncKernelManager(
+            kernel_name=kernel, kernel_spec_manager=specifications, transport="ipc"
+        )
+        self._manager.connection_file = os.path.join(folder, f"{name}.json")
+        self._client: AsyncKernelClient | None = None
+        self._turn = asyncio.Lock()
+        self._halt: asyncio.Future[str] | None = None
+        """Ends the cell that runs: it waits for input(), or the kernel is to end."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a cell runs or waits."""
+        return self._turn.locked()
+
+    @property
+    def run_name(self) -> str:
+        """Return what the audit calls this kernel."""
+        return self.name_in_audit(self._manager.connection_file)
+
+    @staticmethod
+    def name_in_audit(connection_file: str) -> str:
+        """Return the name that the audit has for the kernel of a connection file."""
+        return os.path.basename(connection_file).removesuffix(".json")
+
+    async def start(self, workspace: str, environment: Mapping[str, str]) -> None:
+        """Start the kernel and wait until it answers.
+
+        Raises:
+            SentinelError: it did not start; the end of its log is in the message.
+
+        """
+        with open(self._log_path, "wb") as log:  # noqa: ASYNC230 - a new file of this server's own
+            try:
+                await self._manager.start_kernel(
+                    cwd=workspace,
+                    env=dict(environment),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                )
+                client: AsyncKernelClient = self._manager.client()
+                self._client = client
+                client.start_channels()
+                await client.wait_for_ready(timeout=READY_SECONDS)
+            except (RuntimeError, OSError, ValueError) as error:
+                await self.end()
+                raise SentinelError(
+                    f"The kernel did not start: {error}. {self._log()}",
+                    "Run `sentinel-kernel doctor` in a terminal.",
+                ) from error
+        self.profile = environment.get("SENTINEL_PROFILE", "")
+
+    def _log(self) -> str:
+        with contextlib.suppress(OSError), open(self._log_path, "rb") as file:
+            file.seek(max(0, os.path.getsize(self._log_path) - _LOG_BYTES))
+            return file.read().decode("utf-8", "replace").strip()
+        return ""
+
+    async def run(
+        self,
+        code: str,
+        seconds: float,
+        ask: Asker | None = None,
+        stop: asyncio.Future[str] | None = None,
+        *,
+        note: bool = True,
+    ) -> Ran:
+        """Run one cell to its end, once those before it are done.
+
+        ``ask`` answers the kernel's own questions; without it nobody can be asked. A result in ``stop`` ends the cell.
+        ``note`` False: for cells of this server's own, which are not counted.
+        """
+        stop = stop or asyncio.get_running_loop().create_future()
+        async with self._turn:
+            self.last_used = time.monotonic()
+            self.cells += note
+            try:
+                return await self._run(code, seconds, ask, stop)
+            finally:
+                self._halt = None
+                self.last_used = time.monotonic()
+
+    async def _run(self, code: str, seconds: float, ask: Asker | None, stop: asyncio.Future[str]) -> Ran:
+        client = self._client
+        if client is None or self.lost:
+            return Ran(CellOutputs(), DIED, "error", None, 0.0, kernel_lost=True)
+        if stop.done():
+            return Ran(CellOutputs(), CANCELLED, "error", None, 0.0)
+        began = time.monotonic()
+        self._halt = halt = asyncio.get_running_loop().create_future()
+        clock = _Clock(seconds)
+        outputs = CellOutputs()
+        msg_id = client.execute(code, allow_stdin=ask is not None, stop_on_error=True)
+        reply = asyncio.ensure_future(_reply(client, msg_id))
+        idle = asyncio.ensure_future(_gather(client, msg_id, outputs))
+        prompts = asyncio.ensure_future(self._prompts(client, ask, clock, halt))
+        ends = asyncio.gather(reply, idle)
+        try:
+            ended = await self._ended(ends, (stop, halt), clock)
+            content = reply.result() if reply.done() else {}
+            if outputs.error is None and content.get("status") == "error":
+                outputs.fail(content)  # refused before it began: the reply alone says why
+            count = content.get("execution_count")
+            return Ran(
+                outputs,
+                ended,
+                str(content.get("status") or "error"),
+                count if isinstance(count, int) else None,
+                time.monotonic() - began,
+                self.lost,
+            )
+        finally:
+            for task in (reply, idle, prompts):
+                task.cancel()
+            await asyncio.gather(reply, idle, prompts, ends, return_exceptions=True)
+
+    async def _ended(
+        self, ends: asyncio.Future[Any], stops: tuple[asyncio.Future[str], ...], clock: _Clock
+    ) -> str:
+        """Wait for a cell's end, or bring it about; return how it came."""
+        while True:
+            await asyncio.wait({ends, *stops}, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if ends.done():
+                return FINISHED
+            if wanted := [stop.result() for stop in stops if stop.done()]:
+                ended = wanted[0]
+            elif clock.tick():
+                ended = TIMEOUT
+            elif not await self._manager.is_alive():
+                ended = DIED
+            else:
+                continue
+            self.lost = ended == DIED or not await self._interrupted(ends)
+            return ended
+
+    async def _interrupted(self, ends: asyncio.Future[Any]) -> bool:
+        """Interrupt the cell; return whether it has ended in time."""
+        try:
+            await self._manager.interrupt_kernel()
+        except (RuntimeError, OSError):
+            return False
+        done, _ = await asyncio.wait({ends}, timeout=_GRACE_SECONDS)
+        return bool(done)
+
+    async def _prompts(
+        self, client: AsyncKernelClient, ask: Asker | None, clock: _Clock, halt: asyncio.Future[str]
+    ) -> None:
+        """Answer the kernel's own questions; a cell that waits for input() is ended, as nobody types here."""
+        if ask is None:
+            return
+        while True:
+            message = await client.get_stdin_msg(timeout=None)
+            if message.get("msg_type") != "input_request":
+                continue
+            prompt = str(message["content"].get("prompt") or "")
+            if not prompt.startswith(HOST_MARK):
+                if not halt.done():
+                    halt.set_result(INPUT)
+                return
+            clock.stands = True
+            answer = await ask(prompt)
+            clock.tick()
+            clock.stands = False
+            # The parent tells which question it is: one that is over by now takes no answer.
+            client.stdin_channel.send(client.session.msg("input_reply", {"value": answer}, parent=message))
+
+    async def end(self) -> None:
+        """End the kernel: asked first, then killed."""
+        self.lost = True
+        if self._halt is not None and not self._halt.done():
+            self._halt.set_result(CANCELLED)
+        client, self._client = self._client, None
+        try:
+            await asyncio.wait_for(self._manager.shutdown_kernel(now=False), _END_SECONDS)
+        except (TimeoutError, RuntimeError, OSError):
+            with contextlib.suppress(TimeoutError, RuntimeError, OSError):
+                await asyncio.wait_for(self._manager.shutdown_kernel(now=True), _END_SECONDS)
+        if client is not None:
+            client.stop_channels()
+        with contextlib.suppress(RuntimeError, OSError):
+            self._manager.context.destroy(linger=0)
+        for path in (self._log_path, self._manager.connection_file):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+async def _reply(client: AsyncKernelClient, msg_id: str) -> dict[str, Any]:
+    while True:
+        with contextlib.suppress(Empty):
+            message = await client.get_shell_msg(timeout=None)
+            if message.get("parent_header", {}).get("msg_id") == msg_id:
+                content: dict[str, Any] = message["content"]
+                return content
+
+
+async def _gather(client: AsyncKernelClient, msg_id: str, outputs: CellOutputs) -> None:
+    """Take the outputs of one cell until it is idle."""
+    while True:
+        with contextlib.suppress(Empty):
+            message = await client.get_iopub_msg(timeout=None)
+            if message.get("parent_header", {}).get("msg_id") != msg_id:
+                continue
+            content = message["content"]
+            if message["msg_type"] != "status":
+                outputs.take(message["msg_type"], content)
+            elif content.get("execution_state") == "idle":
+                return

@@ -1,0 +1,97 @@
+"""Reads what a client names to be run or looked at: a notebook or a Python file in the workspace, or a document."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import Any
+
+from sentinel_kernel.errors import SentinelError
+
+MAXIMUM_BYTES = 16 << 20
+MAXIMUM_CELLS = 500
+_SUFFIXES = (".ipynb", ".py")
+_FORMAT = 4
+
+
+def read_cells(workspace: str, path: str | None, document: object) -> list[tuple[int, str]]:
+    """Return number (as the notebook counts all its cells, from 1) and code of each code cell.
+
+    ``path`` is relative to the workspace or inside it; ``document`` is a notebook's JSON, as a value or as text.
+
+    Raises:
+        SentinelError: neither or both are given, or it can't be read.
+
+    """
+    if (path is None) == (document is None):
+        raise SentinelError("Give either 'path' or 'document'.")
+    if path is not None:
+        text = _read(workspace, path)
+        if path.endswith(".py"):
+            return [(1, text)]
+        return _cells(_parsed(text, path), path)
+    if isinstance(document, str):
+        document = _parsed(document, "document")
+    return _cells(document, "document")
+
+
+def _read(workspace: str, path: str) -> str:
+    """Return the text of a file in the workspace; no other file of the person's is read for a client."""
+    root = os.path.realpath(workspace)
+    place = os.path.realpath(os.path.join(root, path))
+    if os.path.commonpath([root, place]) != root:
+        raise SentinelError(
+            f"{path!r} is not in the workspace {root}.", "Name a file in it, relative to the workspace."
+        )
+    if not place.endswith(_SUFFIXES):
+        raise SentinelError(f"{path!r} is neither a notebook (.ipynb) nor a Python file (.py).")
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise SentinelError(f"{path!r} is no regular file.")
+            raw = file.read(MAXIMUM_BYTES + 1)
+    except OSError as error:
+        raise SentinelError(f"{path!r} can't be read: {error.strerror}.") from None
+    if len(raw) > MAXIMUM_BYTES:
+        raise SentinelError(f"{path!r} is longer than {MAXIMUM_BYTES >> 20} MiB.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SentinelError(f"{path!r} is not UTF-8 (byte {error.start}).", "Save it as UTF-8.") from None
+
+
+def _parsed(text: str, name: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SentinelError(
+            f"{name!r} is no notebook: it is not JSON ({error}).", "Save it again in Jupyter."
+        ) from None
+    return value
+
+
+def _cells(document: Any, name: str) -> list[tuple[int, str]]:  # noqa: ANN401 - any JSON value
+    if not isinstance(document, dict) or not isinstance(document.get("cells"), list):
+        raise SentinelError(
+            f"{name!r} is no notebook of format {_FORMAT}: it has no list of cells.",
+            "Convert an older one with: jupyter nbconvert --to notebook.",
+        )
+    if document.get("nbformat", _FORMAT) != _FORMAT:
+        raise SentinelError(
+            f"{name!r} has the notebook format {document['nbformat']!r}, and only {_FORMAT} is known.",
+            "Convert it with: jupyter nbconvert --to notebook.",
+        )
+    cells = []
+    for number, cell in enumerate(document["cells"], start=1):
+        source = cell.get("source") if isinstance(cell, dict) else None
+        if isinstance(source, list) and all(isinstance(line, str) for line in source):
+            source = "".join(source)
+        if not isinstance(source, str):
+            raise SentinelError(f"Cell {number} of {name!r} has no source.")
+        if cell.get("cell_type") == "code" and source.strip():
+            cells.append((number, source))
+    if len(cells) > MAXIMUM_CELLS:
+        raise SentinelError(f"{name!r} has {len(cells)} code cells, more than {MAXIMUM_CELLS}.")
+    return cells

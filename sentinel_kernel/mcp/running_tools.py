@@ -1,0 +1,195 @@
+"""The tools that run code: cells, whole notebooks, and the kernels that they run in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.mcp import cell_result
+from sentinel_kernel.mcp.cell_outputs import UNTRUSTED
+from sentinel_kernel.mcp.kernel_pool import DEFAULT_KERNEL
+from sentinel_kernel.mcp.notebook_document import read_cells
+from sentinel_kernel.mcp.tool_schemas import DEFAULT_SECONDS
+from sentinel_kernel.record import MutableRecord, fresh
+
+if TYPE_CHECKING:
+    from sentinel_kernel.mcp.asking import Job
+    from sentinel_kernel.mcp.cell_outputs import Image
+    from sentinel_kernel.mcp.code_check import CodeCheck
+    from sentinel_kernel.mcp.kernel_pool import KernelPool
+    from sentinel_kernel.mcp.kernel_session import Asker, KernelSession
+    from sentinel_kernel.mcp.recent import Recent
+
+Json = dict[str, Any]
+_SWITCH_SECONDS = 120.0
+_MOST_IMAGES = 4
+_NOTEBOOK_CHARACTERS = 200_000
+"""Of outputs in one result; cells beyond it keep their status, hint and violations alone."""
+
+
+class Answer(MutableRecord):
+    """What a tool gives: structured content, pictures, and whether the client's model has to look at an error."""
+
+    content: Json
+    is_error: bool = False
+    images: list[Image] = fresh(default_factory=list)
+
+
+class RunningTools:
+    """Runs what clients send."""
+
+    def __init__(self, pool: KernelPool, check: CodeCheck, recent: Recent, language: str) -> None:
+        self._pool = pool
+        self._check = check
+        self._recent = recent
+        self._language = language
+
+    async def run_cell(self, job: Job, arguments: Json) -> Answer:
+        """Run one cell in a kernel that keeps its variables."""
+        code = str(arguments["code"])
+        wanted = self._check.known_profile(arguments.get("profile"))
+        kernel, gone = await self._pool.get(arguments.get("kernel", DEFAULT_KERNEL))
+        profile = wanted or kernel.profile
+        findings = self._check.findings(code, profile, arguments.get("dangerous", "refuse"))
+        if refusal := self._check.refusal(findings):
+            content = cell_result.not_run(cell_result.REFUSED, refusal, kernel.name, kernel.profile, findings)
+            return Answer(content, is_error=True)
+        notes = []
+        if gone:
+            notes.append(f"The kernel {kernel.name!r} was ended before ({gone}): this is a new one.")
+        if wanted and (fault := await self._switched(job, kernel, wanted)) is not None:
+            fault["questions"] = job.asked
+            return Answer(fault, is_error=True)
+        seconds = float(arguments.get("timeout_seconds", DEFAULT_SECONDS))
+        answer = await self._run(job, kernel, code, seconds, notes)
+        answer.content["findings"] = findings
+        return answer
+
+    async def _run(
+        self, job: Job, kernel: KernelSession, code: str, seconds: float, notes: list[str]
+    ) -> Answer:
+        ran = await kernel.run(code, seconds, _asker(job, kernel), job.stop)
+        if ran.kernel_lost:
+            await self._pool.end(kernel.name, "it had to be ended")
+        content = cell_result.of_ran(ran, kernel.name, kernel.profile, self._language, notes)
+        content["questions"] = job.asked
+        self._recent.add(kernel.name, content["violations"])
+        return Answer(content, content["status"] != cell_result.OK, ran.outputs.images)
+
+    async def _switched(self, job: Job, kernel: KernelSession, profile: str) -> Json | None:
+        """Have the kernel go on under another profile; return what tells why not."""
+        if profile == kernel.profile:
+            return None
+        # The kernel's own magic: its ceiling holds, and beyond it the person is asked.
+        magic = f"%sentinel_profile {profile} --carry"
+        ran = await kernel.run(magic, _SWITCH_SECONDS, _asker(job, kernel), job.stop, note=False)
+        if cell_result.status_of(ran) == cell_result.OK:
+            kernel.profile = profile
+            return None
+        told = cell_result.of_ran(ran, kernel.name, kernel.profile, self._language)
+        error = told["error"] or {}
+        said = f" {error.get('evalue', '')}" if error.get("ename") == "UsageError" else ""
+        told["hint"] = (
+            f"The cell was not run: the profile is still {kernel.profile!r}.{said} {told['hint']}".strip()
+        )
+        return told
+
+    async def run_notebook(self, job: Job, arguments: Json) -> Answer:
+        """Run a notebook's code cells in a kernel of its own, one after the other."""
+        workspace = self._pool.options.workspace
+        cells = read_cells(workspace, arguments.get("path"), arguments.get("document"))
+        wanted = self._check.known_profile(arguments.get("profile"))
+        profile = wanted or self._pool.options.profile
+        results: list[Json] = []
+        content: Json = {
+            "status": cell_result.OK,
+            "hint": "",
+            "profile": profile,
+            "cells_total": len(cells),
+            "cells_run": 0,
+            "cells": results,
+            "untrusted_fields": [f"cells[].{name}" for name in UNTRUSTED],
+        }
+        checked = {
+            number: self._check.findings(code, profile, arguments.get("dangerous", "refuse"))
+            for number, code in cells
+        }
+        for number, findings in checked.items():
+            if refusal := self._check.refusal(findings):
+                told = cell_result.not_run(cell_result.REFUSED, refusal, "", profile, findings)
+                results.append({"number": number, **told})
+        if results:
+            content["status"] = cell_result.REFUSED
+            content["hint"] = f"No cell was run. Cell {results[0]['number']}: {results[0]['hint']}"
+            return Answer(content, is_error=True)
+        answer = Answer(content)
+        async with self._pool.temporary("notebook") as kernel:
+            if wanted and (fault := await self._switched(job, kernel, wanted)) is not None:
+                raise SentinelError(fault["hint"])
+            await self._cells(job, kernel, cells, arguments, answer)
+        for told in results:
+            told["findings"] = checked[told["number"]]
+        answer.is_error = content["status"] != cell_result.OK
+        return answer
+
+    async def _cells(
+        self, job: Job, kernel: KernelSession, cells: list[tuple[int, str]], arguments: Json, answer: Answer
+    ) -> None:
+        """Run the cells of a notebook, and put what they gave into its answer."""
+        content = answer.content
+        seconds = float(arguments.get("timeout_seconds", DEFAULT_SECONDS))
+        room = _NOTEBOOK_CHARACTERS
+        for done, (number, code) in enumerate(cells):
+            await job.progress(done, len(cells), f"cell {number}")
+            job.asked = []
+            one = await self._run(job, kernel, code, seconds, [])
+            told = one.content
+            room -= _shorten(told, room)
+            answer.images += one.images[: max(0, _MOST_IMAGES - len(answer.images))]
+            content["cells"].append({"number": number, **told})
+            content["cells_run"] += 1
+            if not one.is_error:
+                continue
+            if content["status"] == cell_result.OK:
+                content["status"] = told["status"]
+                content["hint"] = f"Cell {number}: {told['hint']}".strip()
+            if kernel.lost or told["status"] == cell_result.CANCELLED or arguments.get("stop_on_error", True):
+                break
+        await job.progress(len(cells), len(cells), "done")
+
+    async def restart_kernel(self, _job: Job, arguments: Json) -> Answer:
+        """End a kernel and start it anew."""
+        kernel = await self._pool.restart(arguments.get("kernel", DEFAULT_KERNEL))
+        return Answer({"kernel": kernel.name, "status": "restarted", "running": self._running()})
+
+    async def close_kernel(self, _job: Job, arguments: Json) -> Answer:
+        """End a kernel."""
+        kernel = self._pool.find(arguments.get("kernel", DEFAULT_KERNEL))
+        await self._pool.end(kernel.name, "close_kernel ended it")
+        return Answer({"kernel": kernel.name, "status": "closed", "running": self._running()})
+
+    def _running(self) -> list[str]:
+        return [kernel.name for kernel in self._pool.kernels]
+
+
+def _asker(job: Job, kernel: KernelSession) -> Asker | None:
+    """Return who answers the kernel's questions; None where nobody does: then it refuses by itself."""
+    if not job.can_ask:
+        return None
+
+    async def ask(prompt: str) -> str:
+        return await job.ask(prompt, kernel.name)
+
+    return ask
+
+
+def _shorten(told: Json, room: int) -> int:
+    """Take the outputs out of a cell's result where there is no room for them; return how much they take."""
+    size = sum(len(str(told[name])) for name in UNTRUSTED if told[name])
+    if size <= room:
+        return size
+    for name in UNTRUSTED:
+        if told[name]:
+            told["left_out"][name] = told["left_out"].get(name, 0) + len(str(told[name]))
+            told[name] = {"stdout": "", "stderr": "", "displays": []}.get(name)
+    return 0
