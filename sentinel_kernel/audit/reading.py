@@ -73,6 +73,22 @@ def refusals(
     return _rows(connection, query, [value, limit])
 
 
+def row_of(
+    connection: sqlite3.Connection, *, run_id: str, violation_id: str, msg_id: str
+) -> tuple[int | None, int | None]:
+    """Return the first row about a violation, and the execution that it belongs to; None for what is not there."""
+    first = connection.execute(
+        "SELECT min(id), exec_id FROM syscall_events WHERE run_id = ? AND violation_id = ?",
+        (run_id, violation_id),
+    ).fetchone()
+    if first is not None and first[0] is not None:
+        return first[0], first[1]
+    found = connection.execute(
+        "SELECT max(id) FROM executions WHERE run_id = ? AND msg_id = ?", (run_id, msg_id)
+    ).fetchone()
+    return None, found[0] if found else None
+
+
 def notes(
     connection: sqlite3.Connection, *, exec_id: int | None = None, run_id: str | None = None, limit: int = 50
 ) -> list[Row]:

@@ -10,6 +10,7 @@ from sentinel_kernel.kernel.cells import Stage
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.limit_magic import LimitChange
 from sentinel_kernel.kernel.magics import Switch, UsageError
+from sentinel_kernel.kernel.page_arguments import EXPLAIN, PageWanted
 from sentinel_kernel.kernel.unavailable import answer_cell
 from sentinel_kernel.kernel.wire import unsigned
 from sentinel_kernel.supervisor import protocol
@@ -63,11 +64,14 @@ class CellStart:
             if isinstance(action, LimitChange):
                 self._limit(cell, action, actions)
                 return
+            if isinstance(action, PageWanted):
+                self._violations(cell, action, actions)
+                return
             if action == "gauge":
                 self._host.gauge.want(cell)
                 continue
             if action == "audit":
-                self._audit(cell, actions)
+                self._audit(cell, actions, self._host.audit.page)
                 return
             if action in ("summary on", "summary off"):
                 self._host.summary.turn(on=action == "summary on")
@@ -79,9 +83,26 @@ class CellStart:
             )
         self._open(cell)
 
-    def _audit(self, cell: Cell, rest: list[Action]) -> None:
+    def _violations(self, cell: Cell, wanted: PageWanted, rest: list[Action]) -> None:
+        from sentinel_kernel.kernel import explain_page, violations_page  # noqa: PLC0415 - not on the start path
+
+        host = self._host
+        if wanted.name == EXPLAIN:
+            self._audit(cell, rest, lambda state: explain_page.ExplainPage(host, state).page(wanted.number))
+            return
+        told, chinese = host.outbox.told, host.settings.language == "zh"
+        cell.displays.append(
+            violations_page.violations_data(told, wanted.number)
+            if wanted.as_data
+            else violations_page.violations_page(told, wanted.number, chinese=chinese)
+        )
+        self._act(cell, rest)
+
+    def _audit(self, cell: Cell, rest: list[Action], page: Callable[[Json], Json]) -> None:
+        """Show a page that needs the audit's state, once all that was reported so far is written."""
+
         def answered(told: Json) -> None:
-            cell.displays.append(self._host.audit.page(told.get("audit") or {}))
+            cell.displays.append(page(told.get("audit") or {}))
             self._act(cell, rest)
 
         link = self._host.lifecycle.link

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json
 
 _MARK = b"%sentinel_"
-_LINE = re.compile(r"[ \t]*%(sentinel_profile|sentinel_status)[ \t]+(\S*)")
+_LINE = re.compile(r"[ \t]*%(sentinel_profile|sentinel_status|sentinel_violations)[ \t]+(?:\S+[ \t]+)*?(\S*)")
+_OPTIONS = {"sentinel_status": ["--live"], "sentinel_violations": ["--json", "--last"]}
 
 
 def complete(request: Request, profiles: Callable[[], Sequence[str]]) -> Json | None:
@@ -35,7 +36,7 @@ def complete(request: Request, profiles: Callable[[], Sequence[str]]) -> Json | 
     if matched is None or not leading or leading[-1].line_number != typed_so_far.count("\n") + 1:
         return None
     typed = matched[2]
-    known = profiles() if matched[1] == "sentinel_profile" else ["--live"]
+    known = profiles() if matched[1] == "sentinel_profile" else _OPTIONS[matched[1]]
     return {
         "status": "ok",
         "matches": [name for name in known if name.startswith(typed)],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.limit_magic import LimitChange, LimitTyped, read_line
+from sentinel_kernel.kernel.page_arguments import EXPLAIN, VIOLATIONS, PageWanted, read_page
 from sentinel_kernel.policy.spelling import closest
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.carrying import Cargo
     from sentinel_kernel.kernel.ceiling import Ceiling
     from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.policy.profile import Profile
     from sentinel_kernel.worker.leading_block import MagicLine
 
 
@@ -38,14 +40,16 @@ class Switch(Record):
     how: str = ""
 
 
-Action = Switch | LimitChange | str
+Action = Switch | LimitChange | PageWanted | str
 """What a checked magic line does: a switch, limits, or the page that it shows (status, live, profiles, help)."""
 
 _USAGE = {
+    EXPLAIN: " [N]",
     "sentinel_gauge": " [summary on|off]",
     "sentinel_limit": " [NAME=VALUE ...]",
     "sentinel_profile": " [NAME [--carry|--fresh]]",
     "sentinel_status": " [--live]",
+    VIOLATIONS: " [--last N] [--json]",
 }
 """What may follow a magic's name."""
 
@@ -77,44 +81,60 @@ class Magics:
     def _check(self, line: MagicLine) -> Action:
         words = line.argument_text.split()
         if line.name not in HOST_MAGICS:
-            known = ", ".join(f"%{name}" for name in HOST_MAGICS)
-            meant = closest(line.name, HOST_MAGICS)
-            meant_en = f"Did you mean %{meant}? " if meant else ""
-            meant_zh = f"您是想输入 %{meant} 吗？" if meant else ""
-            raise UsageError(
-                self._say(
-                    f"line {line.line_number}: %{line.name} is not a Sentinel magic. {meant_en}Known are {known}.",
-                    f"第 {line.line_number} 行：%{line.name} 不是 Sentinel 魔法命令。{meant_zh}可用的有 {known}。",
-                )
-            )
+            raise self._unknown(line)
         if line.name == "sentinel_limit":
             return self._limits(words, line.line_number)
         if line.name == "sentinel_gauge" and words in ([], ["summary", "on"], ["summary", "off"]):
             return " ".join(words) or "gauge"
-        if line.name == "sentinel_profile" and words[1:] in (["--carry"], ["--fresh"]):
-            return self._switch(words[0], words[1][2:], line.line_number)
+        if line.name == "sentinel_profile" and words and words[1:] in ([], ["--carry"], ["--fresh"]):
+            return self._switch(words[0], "".join(words[1:])[2:], line.line_number)
+        if line.name in (EXPLAIN, VIOLATIONS):
+            return self._violations(line, words)
         live = line.name == "sentinel_status" and words == ["--live"]
-        if len(words) > (1 if line.name == "sentinel_profile" else int(live)):
-            usage = f"%{line.name}{_USAGE.get(line.name, '')}"
-            raise UsageError(
-                self._say(
-                    f"line {line.line_number}: {rendering.printable(line.argument_text, 80)!r} is too much. "
-                    f"Type {usage}, alone on its line.",
-                    f"第 {line.line_number} 行：多余的内容 {rendering.printable(line.argument_text, 80)!r}。"
-                    f"请单独一行输入 {usage}。",
-                )
-            )
+        if words and not live:
+            raise self._not_understood(line)
         if line.name == "sentinel_reset":
             return Switch(self._profile(), "reset")
-        if line.name == "sentinel_profile" and words:
-            return self._switch(words[0], "", line.line_number)
         pages = {"sentinel_status": "live" if live else "status", "sentinel_profile": "profiles"}
         return {**pages, "sentinel_audit": "audit"}.get(line.name, "help")
+
+    def _unknown(self, line: MagicLine) -> UsageError:
+        known = ", ".join(f"%{name}" for name in HOST_MAGICS)
+        meant = closest(line.name, HOST_MAGICS)
+        meant_en = f"Did you mean %{meant}? " if meant else ""
+        meant_zh = f"您是想输入 %{meant} 吗？" if meant else ""
+        return UsageError(
+            self._say(
+                f"line {line.line_number}: %{line.name} is not a Sentinel magic. {meant_en}Known are {known}.",
+                f"第 {line.line_number} 行：%{line.name} 不是 Sentinel 魔法命令。{meant_zh}可用的有 {known}。",
+            )
+        )
+
+    def _not_understood(self, line: MagicLine) -> UsageError:
+        usage = f"%{line.name}{_USAGE.get(line.name, '')}"
+        return UsageError(
+            self._say(
+                f"line {line.line_number}: {rendering.printable(line.argument_text, 80)!r} is not understood. "
+                f"Type {usage}, alone on its line.",
+                f"第 {line.line_number} 行：无法理解 {rendering.printable(line.argument_text, 80)!r}。"
+                f"请单独一行输入 {usage}。",
+            )
+        )
 
     @property
     def ceiling_name(self) -> str:
         """Return the name of the profile that bounds what a cell may ask for."""
         return self._ceiling.name
+
+    def _violations(self, line: MagicLine, words: list[str]) -> PageWanted:
+        wanted = read_page(line.name, words)
+        if wanted is None:
+            raise self._not_understood(line)
+        return wanted
+
+    def granted(self, profile: Profile) -> str:
+        """Tell how a magic gets ``profile`` (ceiling.py)."""
+        return self._ceiling.grants(profile)
 
     def _limits(self, words: list[str], line_number: int) -> LimitChange:
         try:
@@ -242,6 +262,20 @@ class Magics:
                 "%sentinel_gauge summary on",
                 self._say(
                     "one line at each cell's end: time, memory, CPU, refusals", "在每个单元格末尾显示一行用量"
+                ),
+            ),
+            (
+                "%sentinel_explain",
+                self._say(
+                    "the last refusal at length; with a number N the N-th last",
+                    "详细说明最近一次拒绝；加数字 N 表示倒数第 N 次",
+                ),
+            ),
+            (
+                "%sentinel_violations",
+                self._say(
+                    "all refusals, limits and deaths of this session; --last N, --json",
+                    "本次会话的所有拒绝、限制与终止；--last N，--json",
                 ),
             ),
             (

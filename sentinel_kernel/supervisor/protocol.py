@@ -67,12 +67,14 @@ EVENT_AUDIT = "audit"
 
 HOST_MAGICS = (
     "sentinel_audit",
+    "sentinel_explain",
     "sentinel_gauge",
     "sentinel_help",
     "sentinel_limit",
     "sentinel_profile",
     "sentinel_reset",
     "sentinel_status",
+    "sentinel_violations",
 )
 """The magics that the host runs; the worker gets inert ones of the same names."""
 

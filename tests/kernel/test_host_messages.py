@@ -106,7 +106,7 @@ def test_a_page_comes_right_behind_the_cells_input(kernel: HostedKernel, worker:
             "%sentinel_statsu",
             "%sentinel_statsu is not a Sentinel magic. Did you mean %sentinel_status? Known are",
         ),
-        ("%sentinel_reset now", "'now' is too much. Type %sentinel_reset"),
+        ("%sentinel_reset now", "'now' is not understood. Type %sentinel_reset"),
         ("%sentinel_profile a b", "Type %sentinel_profile [NAME [--carry|--fresh]]"),
         ("%sentinel_profile nowhere", "'nowhere' can't be used"),
         ("%sentinel_profile web", "(ceiling: datascience)"),
