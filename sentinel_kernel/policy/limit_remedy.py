@@ -1,0 +1,129 @@
+"""Finds the limit to raise, and how far: enough for the cell, no further than the ceiling and the machine."""
+
+from __future__ import annotations
+
+import math
+
+from sentinel_kernel.policy.needs import Need, bytes_needed, count_needed, seconds_needed
+from sentinel_kernel.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sentinel_kernel.policy.leeway import Leeway
+    from sentinel_kernel.policy.violation import Violation
+
+TYPED = {
+    "memory": ("memory", "memory_bytes", "bytes"),
+    "pids": ("pids", "pids", "count"),
+    "disk": ("disk", "disk_bytes", "bytes"),
+    "tmp": ("tmp", "tmp_bytes", "bytes"),
+    "shm": ("shm", "shm_bytes", "bytes"),
+    "file_size": ("file_size", "file_size_bytes", "bytes"),
+    "open_files": ("open_files", "open_files", "count"),
+    "output": ("output", "output_bytes", "bytes"),
+    "wall_seconds": ("wall", "wall_seconds", "seconds"),
+    "cpu_seconds": ("cpu_seconds", "cpu_seconds", "seconds"),
+}
+"""Limit -> what `%sentinel_limit` calls it, the size that it sets, and its unit."""
+
+_GROWTH = {"bytes": 4, "count": 4, "seconds": 10}
+_MEBIBYTE, _GIBIBYTE = 1 << 20, 1 << 30
+_IDLE_BYTES = 300 * _MEBIBYTE
+"""What an idle worker and its libraries take of the memory, at most as a rule."""
+
+
+_IN_MEMORY = frozenset(("disk", "tmp", "shm"))
+"""File systems in memory: what is written to them is part of the sandbox's memory, too."""
+
+
+class Raise(Record):
+    """The limits to raise: size (``memory_bytes``) -> value; ``line`` is the magic that sets them."""
+
+    values: Mapping[str, float]
+    line: str
+
+
+def limit_of(violation: Violation) -> str | None:
+    """Return the name of the limit that the violation is about, None where it is about none that can be set."""
+    name = violation.limit.name if violation.limit is not None else violation.cause
+    if violation.values.get("machine") == "short":
+        return None  # the machine is what is short: the limit, raised or not, changes nothing
+    return name if name in TYPED else None
+
+
+def raised_limit(violation: Violation, code: str | None, leeway: Leeway) -> Raise | None:
+    """Return the limit to raise for ``violation``, None where it can't be raised so far that it helps."""
+    name = limit_of(violation)
+    if name is None:
+        return None
+    typed, field, unit = TYPED[name]
+    allowed = violation.limit.allowed if violation.limit is not None else None
+    if allowed is None:
+        allowed = leeway.sizes.get(field)
+    known, most = leeway.most_of(field)
+    if allowed is None or not known or (most is not None and most <= allowed):
+        return None
+    need = _need(unit, code)
+    least = need.single if name != "memory" else need.single + _IDLE_BYTES
+    if most is not None and least > most:
+        return None  # even the ceiling is less than the cell's largest piece
+    used = violation.limit.used if violation.limit is not None and violation.limit.used else 0
+    wished = max(_GROWTH[unit] * allowed, *(_wishes(name, need, used)))
+    value = wished if most is None else min(wished, most)
+    text, value = _typed(value, unit, most)
+    if value <= allowed:
+        return None
+    raised = Raise({field: value}, f"%sentinel_limit {typed}={text}")
+    return _with_memory(raised, min(value, need.total or value / 2), leeway) if name in _IN_MEMORY else raised
+
+
+def _with_memory(raised: Raise, stored: float, leeway: Leeway) -> Raise | None:
+    """Return ``raised`` with the memory that what is ``stored`` takes; None where there is not so much."""
+    memory, (known, most) = leeway.sizes.get("memory_bytes"), leeway.most_of("memory_bytes")
+    if memory is None or stored + _IDLE_BYTES <= memory:
+        return raised
+    if not known or (most is not None and most < stored + _IDLE_BYTES):
+        return None
+    wished = 2 * stored + _IDLE_BYTES
+    text, value = _typed(wished if most is None else min(wished, most), "bytes", most)
+    return Raise({**raised.values, "memory_bytes": value}, f"{raised.line} memory={text}")
+
+
+def _need(unit: str, code: str | None) -> Need:
+    if not code:
+        return Need()
+    if unit == "bytes":
+        return bytes_needed(code)
+    return seconds_needed(code) if unit == "seconds" else count_needed(code)
+
+
+def _wishes(name: str, need: Need, used: float) -> tuple[float, ...]:
+    """Return what would surely be enough: all that the cell makes, with room for what libraries copy."""
+    if name == "memory":
+        return 2 * need.total + _IDLE_BYTES, 2 * used
+    if name in ("wall_seconds", "cpu_seconds"):
+        return 3 * need.total + 30, 2 * used
+    if name in ("pids", "open_files"):
+        return 2 * need.single + 64, 2 * used
+    return 1.5 * need.total + _MEBIBYTE, 2 * used
+
+
+def _typed(value: float, unit: str, most: float | None) -> tuple[str, float]:
+    """Return ``value`` as it is typed, rounded up to what people write where the ceiling leaves room for that."""
+    if unit == "bytes":
+        for size, letter in ((_GIBIBYTE, "G"), (_MEBIBYTE, "M"), (1 << 10, "K")):
+            if value >= size:
+                rounded = math.ceil(value / size)
+                if most is None or rounded * size <= most:
+                    return f"{rounded}{letter}", rounded * size
+        return str(math.floor(value)), math.floor(value)
+    rounded = math.ceil(value)
+    if unit == "count":
+        rounded = 1 << max(0, rounded - 1).bit_length()
+    elif rounded > 60:
+        rounded = 60 * math.ceil(rounded / 60)
+    if most is not None and rounded > most:
+        rounded = math.floor(most)
+    return str(rounded), rounded

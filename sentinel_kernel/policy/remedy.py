@@ -1,0 +1,270 @@
+"""Finds what truly helps against a violation, least privilege first; each is checked to change the outcome."""
+
+from __future__ import annotations
+
+import ast
+import os.path
+import shlex
+
+from sentinel_kernel.abi.architecture import ARCHITECTURES
+from sentinel_kernel.abi.socket import FAMILIES
+from sentinel_kernel.policy.action import ActionKind
+from sentinel_kernel.policy.cell_source import CellSource, words
+from sentinel_kernel.policy.compare import compiled, lets_through
+from sentinel_kernel.policy.destinations import OUTSIDE as LEADS_OUTSIDE
+from sentinel_kernel.policy.destinations import UNKNOWN as LEADS_ANYWHERE
+from sentinel_kernel.policy.destinations import destination_of
+from sentinel_kernel.policy.limit_remedy import TYPED, limit_of, raised_limit
+from sentinel_kernel.policy.packages import distribution_of
+from sentinel_kernel.policy.repair import code_changes
+from sentinel_kernel.policy.repair_paths import copied_reads
+from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
+from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
+from sentinel_kernel.policy.violation import Remedy, Text
+from sentinel_kernel.record import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.leeway import Leeway
+    from sentinel_kernel.policy.profile import Profile
+    from sentinel_kernel.policy.violation import Violation
+
+_SOCK_STREAM = 1
+_SOCK_TYPE = 0x0F
+_NEEDS_RIGHTS = (3, 10)
+"""SOCK_RAW and SOCK_PACKET: whatever a profile says, the Linux kernel wants a right that nobody inside has."""
+
+_NOWHERE = (OUTSIDE_NETWORK, NAME_LOOKUP)
+"""What no profile gives: the words of these say so themselves."""
+
+_SWITCH = Text("The profile allows it, and the variables stay.", "该配置允许此操作，变量会保留。")
+_SWITCH_LOOPBACK = Text(
+    "The profile opens the sandbox's own loopback (127.0.0.1); nothing outside can be reached. The variables stay.",
+    "该配置可打开沙箱自身的回环接口（127.0.0.1）；外部网络仍无法访问。变量会保留。",
+)
+_SWITCH_LIVES = Text(
+    "Under this profile the call is refused with an error, which the cell handles, and not killed for.",
+    "在该配置下，此调用只会返回错误（单元格会处理），而不会被强制终止。",
+)
+_SWITCH_SHOWN = Text(
+    "The profile shows the folder. It takes a fresh sandbox; variables that can be pickled come along.",
+    "该配置会显示此文件夹。这需要新的沙箱；可序列化的变量会一并带入。",
+)
+_SWITCH_LIMIT = Text(
+    "The profile's own limit is higher; it also allows more calls than the present one.",
+    "该配置的限制更高；它也比当前配置允许更多的调用。",
+)
+_RAISE = Text(
+    "The limit may be set so far under this kernel's ceiling; the variables stay.",
+    "此内核的上限允许这样设定；变量会保留。",
+)
+_INSTALL = Text(
+    "Run it in a terminal of the host: it installs into the environment that cells run in. Restart the kernel then.",
+    "请在主机终端中运行：它会安装到单元格所用的环境中。之后请重启内核。",
+)
+_INSTALL_UNSURE = Text(
+    "Only if you know this package: installing it runs outside the sandbox, and its name was taken from the import. "
+    "Run it in a terminal of the host, and restart the kernel then.",
+    "仅在您了解此软件包时使用：安装在沙箱外进行，且名称取自 import 语句。请在主机终端中运行，之后重启内核。",
+)
+_COPY = Text(
+    "Run it in a terminal of the host: it copies the file into the notebook's folder, where the changed cell reads it. "
+    "Cells can read what is there.",
+    "请在主机终端中运行：它将文件复制到笔记本所在文件夹，修改后的单元格从那里读取。单元格可以读取该文件夹中的内容。",
+)
+_SECRETS = words(
+    "/.ssh /.aws /.gnupg /.netrc /.config /.kube /.docker /.jupyter /etc/shadow /etc/gshadow /etc/sudoers /etc/ssh/ "
+    "/.git-credentials /.pypirc /.password-store /keyrings id_rsa id_ed25519 /.mozilla /.env /.bash_history "
+    "/.python_history /.npmrc /.claude /.azure /.pki"
+)
+"""Of no file with these in its name is a copy proposed."""
+
+
+def remedies_for(violation: Violation, *, code: str | None, leeway: Leeway) -> tuple[Remedy, ...]:
+    """Return what changes the outcome of ``violation``; the first asks for the least, and is the one to try.
+
+    ``code`` is the cell's source, as far as it is known. Order: a change of the cell that needs no more rights, one
+    limit, a profile, a command for the host.
+    """
+    if violation.outcome == "continued" or violation.resource in _NOWHERE:
+        return ()
+    if violation.cause in ("name_lookup", "network_unreachable"):
+        return ()
+    machine = violation.architecture if violation.cause == "call" else ARCHITECTURES[0].machine
+    if machine not in [known.machine for known in ARCHITECTURES] or machine is None:
+        return ()
+    found = [
+        Remedy("code", change.text, change.why, change.code)
+        for change in (code_changes(violation, code, leeway, machine) if code else ())
+    ]
+    found += _limits(violation, code, leeway, machine)
+    found += _profiles(violation, code, leeway, machine)
+    found += _commands(violation, code, leeway)
+    return tuple(found)
+
+
+def beyond_ceiling(violation: Violation, *, code: str | None, leeway: Leeway) -> bool:
+    """Tell whether only something beyond the kernel's ceiling would help: a profile or a limit that it may not have."""
+    if remedies_for(violation, code=code, leeway=leeway):
+        return False
+    freely = replace(leeway, ceiling=None, locked=False, lab=False, most=dict.fromkeys(leeway.most))
+    return bool(remedies_for(violation, code=code, leeway=freely))
+
+
+def switch_profile(violation: Violation, leeway: Leeway, machine: str | None = None) -> Profile | None:
+    """Return the profile that gives least among those that a cell may switch to and that let the call through."""
+    machine = machine or violation.architecture or ""
+    if machine not in [known.machine for known in ARCHITECTURES] or violation.number is None:
+        return None
+    if violation.outcome == "continued" or violation.resource in _NOWHERE:
+        return None
+    arguments = _registers(violation)
+    for profile in leeway.reachable(violation.profile, machine):
+        if _would_help(compiled(profile, machine), violation, arguments):
+            return profile
+    return None
+
+
+# --- limits
+
+
+def _limits(violation: Violation, code: str | None, leeway: Leeway, machine: str) -> list[Remedy]:
+    raised = raised_limit(violation, code, leeway)
+    if raised is None:
+        return []
+    found = [Remedy("magic", raised.line, _RAISE)]
+    field = TYPED[limit_of(violation) or ""][1]
+    allowed = violation.limit.allowed if violation.limit is not None else None
+    for profile in leeway.reachable(violation.profile, machine):
+        size = getattr(profile.resources, field)
+        own = violation.limit is not None and violation.limit.own
+        if not own and allowed is not None and isinstance(size, int) and size >= raised.values[field]:
+            found.append(Remedy("magic", f"%sentinel_profile {profile.name}", _SWITCH_LIMIT))
+            break
+    return found
+
+
+# --- profiles
+
+
+def _profiles(violation: Violation, code: str | None, leeway: Leeway, machine: str) -> list[Remedy]:
+    if violation.cause == "path_hidden" and violation.subject is not None:
+        found = _showing(violation.subject.text, violation.profile, leeway, machine)
+        return (
+            []
+            if found is None
+            else [Remedy("magic", f"%sentinel_profile {found.name} --carry", _SWITCH_SHOWN)]
+        )
+    if violation.cause != "call":
+        return []
+    profile, why = switch_profile(violation, leeway), _SWITCH
+    if profile is not None and violation.resource == NETWORK and violation.syscall == "socket":
+        # The socket would be allowed, but what many programs open it for lies outside, and fails all the same.
+        if destination_of(code) in (LEADS_OUTSIDE, LEADS_ANYWHERE):
+            return []
+        why = _SWITCH_LOOPBACK
+    elif (
+        profile is None and violation.outcome == "killed" and code and _handles_refusal(code, violation.line)
+    ):
+        profile, why = _refusing(violation, leeway, machine), _SWITCH_LIVES
+    return [] if profile is None else [Remedy("magic", f"%sentinel_profile {profile.name}", why)]
+
+
+def _would_help(policy: CompiledPolicy, violation: Violation, arguments: tuple[int, ...]) -> bool:
+    """Tell whether the call would take effect under ``policy``, with the socket that it is made on."""
+    number = violation.number or 0
+    tested = [test.index for rule in policy.rules.get(number, ()) for test in rule.tests]
+    if max(tested, default=-1) >= len(violation.arguments):
+        return False  # a register that the violation does not hold
+    if not lets_through(policy, number, arguments):
+        return False
+    if violation.syscall == "socket":
+        return arguments[1] & _SOCK_TYPE not in _NEEDS_RIGHTS
+    if violation.syscall not in ("connect", "bind"):
+        return True
+    family = next(
+        (number for number, name in FAMILIES.items() if name == violation.values.get("family")), None
+    )
+    number = policy.architecture.syscalls["socket"]
+    return family is not None and lets_through(policy, number, (family, _SOCK_STREAM, 0, 0, 0, 0))
+
+
+def _registers(violation: Violation) -> tuple[int, ...]:
+    """Return the call's registers, 0 for those that its signature leaves out."""
+    values = [argument.value & (1 << 64) - 1 for argument in violation.arguments][:6]
+    return (*values, *(0,) * (6 - len(values)))
+
+
+def _refusing(violation: Violation, leeway: Leeway, machine: str) -> Profile | None:
+    """Return the profile that refuses with an error what the present one kills for."""
+    for profile in leeway.reachable(violation.profile, machine):
+        policy = compiled(profile, machine)
+        decided = policy.decide(policy.architecture.audit_arch, violation.number or 0, _registers(violation))
+        if decided.action.kind in (ActionKind.NOTIFY, ActionKind.ERRNO):
+            return profile
+    return None
+
+
+def _handles_refusal(code: str, line: int | None) -> bool:
+    """Tell whether the cell goes on where the call fails: an except for it, or a look at the C function's result."""
+    cell = CellSource(code)
+    for node in cell.nodes():
+        if isinstance(node, ast.Try) and (line is None or node.lineno <= line <= (node.end_lineno or 0)):
+            for handler in node.handlers:
+                names = "OSError" if handler.type is None else cell.segment(handler.type)
+                raises = any(isinstance(inner, ast.Raise) for inner in ast.walk(handler))
+                if any(name in names for name in ("OSError", "PermissionError", "Exception")) and not raises:
+                    return True
+    compared = [
+        node
+        for node in cell.nodes()
+        if isinstance(node, ast.If | ast.IfExp)
+        and isinstance(node.test, ast.Compare)
+        and any(text in cell.segment(node.test) for text in ("-1", "< 0", "!= 0", "== 0", ">= 0"))
+    ]
+    return "ctypes" in code and any(
+        not any(isinstance(inner, ast.Raise) for inner in ast.walk(node)) for node in compared
+    )
+
+
+def _showing(path: str, current: str, leeway: Leeway, machine: str) -> Profile | None:
+    """Return the profile that shows ``path`` and does not hide it again."""
+    for profile in leeway.reachable(current, machine):
+        shown = any(_is_below(path, mount.path) for mount in profile.filesystem.mounts)
+        hidden = any(_is_below(path, place) for place in profile.filesystem.hidden if place.startswith("/"))
+        if shown and not hidden:
+            return profile
+    return None
+
+
+# --- commands for the host
+
+
+def _commands(violation: Violation, code: str | None, leeway: Leeway) -> list[Remedy]:
+    subject = violation.subject
+    if subject is None:
+        return []
+    if violation.cause == "package_absent":
+        package = distribution_of(subject.text)
+        if package is None:
+            return []
+        python = shlex.quote(leeway.python) if leeway.python else "python"
+        name, known = package
+        return [Remedy("command", f"{python} -m pip install {name}", _INSTALL if known else _INSTALL_UNSURE)]
+    if violation.cause == "path_hidden" and code and not _is_secret(subject.text):
+        copied = copied_reads(CellSource(code), violation, leeway)
+        if copied is not None:
+            path, changed = copied
+            command = f"cp -r -- {shlex.quote(path)} {shlex.quote(leeway.workspace.rstrip('/') + '/')}"
+            return [Remedy("command", command, _COPY, changed)]
+    return []
+
+
+def _is_secret(path: str) -> bool:
+    normal = os.path.normpath(path)
+    return any(part in normal for part in _SECRETS) or not normal.isprintable()
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")

@@ -1,0 +1,245 @@
+"""Changes a cell so that it writes where it may: same file name, in the notebook's folder or in /tmp."""
+
+from __future__ import annotations
+
+import os.path
+import re
+
+from sentinel_kernel.policy.cell_source import Edit
+from sentinel_kernel.policy.change import Change
+from sentinel_kernel.policy.path_uses import CREATE, READ, WRITING, literals, uses, with_value
+from sentinel_kernel.policy.violation import Text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sentinel_kernel.policy.cell_source import CellSource
+    from sentinel_kernel.policy.leeway import Leeway
+    from sentinel_kernel.policy.path_uses import Literal, Use
+    from sentinel_kernel.policy.violation import Violation
+
+_ALWAYS_WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/dev/pts")
+_NEVER_WRITABLE = (
+    "/bin", "/boot", "/etc", "/home", "/lib", "/lib64", "/media", "/opt", "/root", "/run", "/sbin", "/srv", "/usr",
+    "/var", "/data",
+)  # fmt: skip
+_NOT_FILES = ("/proc", "/sys", "/dev")
+_SHELL_TARGET = re.compile(
+    r"(?:>{1,2}\s*|\b(?:touch|mkdir|tee)\s+(?:-\w+\s+)*|\bof=|\s-o\s*|\b(?:cp|mv|ln|install)\s[^;&|\n]*\s)"
+    r"(/[\w./+@=,:-]+)"
+)
+_SHELL_COMMAND = re.compile(r"\s")
+
+
+def moved_writes(cell: CellSource, violation: Violation, leeway: Leeway) -> Change | None:
+    """Return the change that has the cell write its files in its own place, None where there is none."""
+    failing = _subject(violation)
+    if failing.startswith(_NOT_FILES) and not failing.startswith(_ALWAYS_WRITABLE):
+        return None
+    plan = _Plan(cell, leeway, violation)
+    texts = list(literals(cell))
+    if failing.startswith("/"):
+        plan.move(failing, texts, certain=violation.cause == "path_read_only")
+    elif failing and any(name in ("os.chdir", "contextlib.chdir") for _, name in cell.calls()):
+        plan.move_relative(failing, texts)
+    for path in _written(cell, texts, plan):
+        plan.move(path, texts, certain=True)
+    for start, end in cell.shell_lines():
+        for found in _SHELL_TARGET.finditer(cell.text, start, end):
+            if plan.unwritable(found[1]):
+                plan.move(found[1], texts, certain=True)
+    return plan.change()
+
+
+def copied_reads(cell: CellSource, violation: Violation, leeway: Leeway) -> tuple[str, str] | None:
+    """Return (the path, the cell's text that reads a copy of it in the notebook's folder), None if it can't be.
+
+    Only a path that stands in the source is taken: what the person sees there, nothing that the sandbox says.
+    """
+    failing = _subject(violation)
+    if not failing.startswith("/") or failing.startswith(_NOT_FILES) or not leeway.workspace:
+        return None
+    named = [text for text in literals(cell) if not text.partial and _normal(text.value) == _normal(failing)]
+    if not named or any(use.kind in WRITING for text in named for use in uses(cell, text.node)):
+        return None
+    name = os.path.basename(failing.rstrip("/"))
+    edits = [
+        cell.replace(text.node, written)
+        for text in named
+        if (written := with_value(cell, text, text.value, name)) is not None
+    ]
+    return (_normal(failing), cell.changed(edits)) if edits else None
+
+
+class _Plan:
+    """Collects the edits that move paths."""
+
+    def __init__(self, cell: CellSource, leeway: Leeway, violation: Violation) -> None:
+        self._cell = cell
+        self._leeway = leeway
+        profile = leeway.profile(violation.profile)
+        held = profile is None or profile.filesystem.allow_write_overlay
+        leaves = any(name in ("os.chdir", "contextlib.chdir") for _, name in cell.calls())
+        self.folder = (leeway.workspace or "/tmp") if held and leaves else "" if held else "/tmp"
+        """Where files go; "" is the notebook's folder, in which cells run."""
+        self.edits: list[Edit] = []
+        self.copies: dict[str, str] = {}
+        self.folders: dict[str, None] = {}
+        self._moved: set[str] = set()
+
+    def place(self, name: str) -> str:
+        """Return the new path of what is called ``name``."""
+        return os.path.join(self.folder, name) if self.folder else name
+
+    def unwritable(self, path: str) -> bool:
+        """Tell whether ``path`` lies where cells can't write, as far as that is known."""
+        writable = [*_ALWAYS_WRITABLE, self._leeway.workspace, self._leeway.home]
+        if any(root and _is_below(path, root) for root in writable):
+            return False
+        return any(_is_below(path, root) for root in _NEVER_WRITABLE) and (
+            bool(self._leeway.workspace) or not _is_below(path, "/home")
+        )
+
+    def move(self, failing: str, texts: list[Literal], *, certain: bool) -> None:
+        """Move ``failing`` into the new place, and with it what is named after it."""
+        failing = _normal(failing)
+        if failing in self._moved:
+            return
+        whole = [
+            text for text in texts if _is_below(_normal(text.value), failing) and text.value.startswith("/")
+        ]
+        done = sorted(
+            (use for text in whole for use in uses(self._cell, text.node)), key=lambda use: use.line
+        )
+        if whole and not certain and done and not any(use.kind in WRITING for use in done):
+            return
+        self._moved.add(failing)
+        name = os.path.basename(failing)
+        if whole:
+            for text in whole:
+                self._replace(text, self.place(name) + _normal(text.value)[len(failing) :], len(text.value))
+            self._keep_content(failing, name, done)
+            self._follow_folder(os.path.dirname(failing), texts, min(text.node.lineno for text in whole))  # type: ignore[attr-defined]
+        else:
+            self._move_beginnings(failing, texts)
+        self._move_in_commands(failing, texts)
+
+    def move_relative(self, failing: str, texts: list[Literal]) -> None:
+        """Move a file that is written relative to a folder that the cell has gone to."""
+        for text in texts:
+            if not text.partial and text.value == failing:
+                self._replace(text, self.place(os.path.basename(failing)), len(failing))
+
+    def change(self) -> Change | None:
+        """Return what was collected."""
+        if not self.edits:
+            return None
+        lines = [f"os.makedirs({folder!r}, exist_ok=True)" for folder in self.folders]
+        lines += [
+            f"if os.path.isfile({source!r}):\n    shutil.copyfile({source!r}, {name!r})"
+            for source, name in self.copies.items()
+        ]
+        if lines:
+            imports = "import os\n" + ("import shutil\n" if self.copies else "")
+            top = self._cell.top()
+            self.edits.append(Edit(top, top, imports + "\n".join(lines) + "\n"))
+        where_en = "the notebook's folder" if not self.folder else self.folder
+        where_zh = "笔记本所在文件夹" if not self.folder else self.folder
+        return Change(
+            self._cell.changed(self.edits),
+            f"Write the file in {where_en}",
+            Text(
+                f"System folders are read-only in the sandbox; files of the same name in {where_en} can be written.",
+                f"沙箱中的系统文件夹是只读的；同名文件可以写入{where_zh}。",
+            ),
+        )
+
+    def _replace(self, text: Literal, new: str, length: int) -> None:
+        written = with_value(self._cell, text, text.value[:length], new or ".")
+        if written is not None:
+            self.edits.append(self._cell.replace(text.node, written))
+
+    def _keep_content(self, failing: str, name: str, done: list[Use]) -> None:
+        """Copy what is there first, where the cell does more than to make it anew."""
+        if done and done[0].kind != CREATE and any(use.kind != CREATE for use in done):
+            self.copies[failing] = self.place(name)
+
+    def _follow_folder(self, folder: str, texts: list[Literal], line: int) -> None:
+        """Have later looks into the folder look into the new one."""
+        for text in texts:
+            later = getattr(text.node, "lineno", 0) > line
+            if later and not text.partial and _normal(text.value) == folder and folder != "/":
+                self._replace(text, self.folder or ".", len(text.value))
+
+    def _move_beginnings(self, failing: str, texts: list[Literal]) -> None:
+        """Move the texts that the path begins with: a folder that names are joined to, an f-string."""
+        folder = os.path.dirname(failing)
+        beginnings = [text for text in texts if len(text.value) > 1 and failing.startswith(text.value)]
+        longest = max((len(text.value) for text in beginnings if text.value.startswith("/")), default=0)
+        for text in beginnings:
+            value = text.value
+            if len(value) != longest:
+                continue
+            if not text.partial and failing[longest : longest + 1] == "/":
+                rest = failing[longest:].lstrip("/")
+                self._replace(text, self.folder or ".", longest)
+            else:
+                # up to the last slash that is in both: what follows stays
+                cut = min(value.rfind("/") + 1, len(folder) + 1)
+                rest = failing[cut:]
+                self._replace_beginning(text, cut)
+            if os.path.dirname(rest):
+                self.folders[self.place(os.path.dirname(rest))] = None
+
+    def _replace_beginning(self, text: Literal, cut: int) -> None:
+        new = f"{self.folder}/" if self.folder else "" if len(text.value) > cut or text.partial else "./"
+        written = with_value(self._cell, text, text.value[:cut], new)
+        if written is not None:
+            self.edits.append(self._cell.replace(text.node, written))
+
+    def _move_in_commands(self, failing: str, texts: list[Literal]) -> None:
+        """Move the path where it stands inside a command or another longer text."""
+        token = re.compile(rf"(?<![\w./-]){re.escape(failing)}(?![\w-]|\.\w)")
+        new = self.place(os.path.basename(failing))
+        for text in texts:
+            inside = _SHELL_COMMAND.search(text.value) and not text.value.startswith("/")
+            if inside and token.search(text.value):
+                start, end = self._cell.span(text.node)
+                for found in token.finditer(self._cell.text, start, end):
+                    self.edits.append(Edit(found.start(), found.end(), new))
+        for start, end in self._cell.shell_lines():
+            for found in token.finditer(self._cell.text, start, end):
+                self.edits.append(Edit(found.start(), found.end(), new))
+
+
+def _written(cell: CellSource, texts: list[Literal], plan: _Plan) -> Iterator[str]:
+    """Yield the paths that the cell writes where it can't."""
+    for text in texts:
+        if text.value.startswith("/") and not text.partial and plan.unwritable(text.value):
+            kinds = [use.kind for use in uses(cell, text.node)]
+            if any(kind in WRITING for kind in kinds):
+                yield text.value
+        elif _SHELL_COMMAND.search(text.value):
+            for found in _SHELL_TARGET.finditer(text.value):
+                if plan.unwritable(found[1]):
+                    yield found[1]
+
+
+def only_reads(cell: CellSource, failing: str) -> bool:
+    """Tell whether the source names ``failing`` and does nothing with it but read."""
+    named = [text for text in literals(cell) if _normal(text.value) == _normal(failing)]
+    return bool(named) and all(use.kind == READ for text in named for use in uses(cell, text.node))
+
+
+def _subject(violation: Violation) -> str:
+    subject = violation.subject
+    return subject.text if subject is not None and subject.kind == "path" else ""
+
+
+def _normal(path: str) -> str:
+    return os.path.normpath(path) if path.startswith("/") else path
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
