@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
+from sentinel_kernel.policy.mime import LIMITS_TYPE
 from sentinel_kernel.policy.own_limits import HELD_BY_GROUP_ALONE, LEAST
 from sentinel_kernel.policy.sizes_in_words import amount
 from sentinel_kernel.policy.spelling import closest
@@ -200,10 +201,13 @@ def declined(*, chinese: bool) -> str:
 def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
     """Return the bundle that lists the limits in force; ``told`` is the supervisor's answer."""
     by_field = {str(row.get("name")): row for row in told.get("rows") or () if isinstance(row, dict)}
-    rows = []
+    rows, data = [], []
     for name, (field, unit, english, zh) in NAMES.items():
         row = by_field.get(field, {})
         value, used, ceiling = row.get("value"), row.get("used"), row.get("ceiling")
+        held = field not in HELD_BY_GROUP_ALONE or bool(told.get("holds_io"))
+        one = {"name": name, "unit": unit, "value": value, "used": used, "ceiling": ceiling}
+        data.append({**one, "own": bool(row.get("own")), "held": held})
         parts = [amount(value, unit, chinese=chinese)]
         if name == "pids" and value is not None and told.get("tasks_on_top"):
             on_top = told["tasks_on_top"]
@@ -239,7 +243,9 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
         "off: no limit, as far as the ceiling goes; profile: back to the profile's. Variables stay."
     )
     title = f"Sentinel：限制（配置 {profile}）" if chinese else f"Sentinel: limits (profile {profile})"
-    return rendering.table_bundle(title, rows, [note])
+    bundle = rendering.table_bundle(title, rows, [note])
+    bundle[LIMITS_TYPE] = {"version": 1, "profile": profile, "kept_by": kept_by, "limits": data}
+    return bundle
 
 
 _NOT_HELD = (

@@ -5,5 +5,8 @@ from __future__ import annotations
 VIOLATION_TYPE = "application/vnd.sentinel.violation+json"
 """A violation (policy/violation.py, violation.schema.json)."""
 
+LIMITS_TYPE = "application/vnd.sentinel.limits+json"
+"""The limits in force and what is used of each: version, profile, kept_by, and limits by name."""
+
 NOTICE_TYPE = "application/vnd.sentinel.notice+json"
 """A notice: version, kind, and message and hint in both languages."""
