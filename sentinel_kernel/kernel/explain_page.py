@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.ceiling import ASK, FREE
+from sentinel_kernel.kernel.status_page import LIMITS
 from sentinel_kernel.kernel.violations_page import cause_name
 from sentinel_kernel.policy.alternatives import ASKS, NO, alternatives
 from sentinel_kernel.policy.cause import CALL, CAUSES
 from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.profile import list_profiles, load_profile
+from sentinel_kernel.policy.resource import NETWORK
 from sentinel_kernel.policy.sizes_in_words import size_text
 from sentinel_kernel.policy.violation import Violation
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.rendering import Part
     from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.policy.alternatives import Alternative
     from sentinel_kernel.policy.profile import Profile
 
 _NEIGHBOURS = 2
@@ -133,14 +136,14 @@ class ExplainPage:
             parts.append(self._say(f"in {function}()", f"函数 {function}()"))
         if (library := record.get("library")) and isinstance(library, dict):
             place = f"{library.get('file')}:{library.get('line')} {library.get('function')}()"
-            parts.append(self._say(f"called by {place}", f"由 {place} 调用"))
+            parts.append(self._say(f"through {place}", f"经由 {place}"))
         if thread := record.get("thread"):
             parts.append(self._say(f"thread {thread}", f"线程 {thread}"))
         if started := record.get("started_line"):
             parts.append(
                 self._say(f"in a process that line {started} started", f"位于第 {started} 行启动的进程中")
             )
-        return ", ".join(parts) or self._say("not known", "未知")
+        return self._say(", ", "，").join(parts) or self._say("not known", "未知")
 
     def _process(self, record: Json) -> str:
         process = record.get("process")
@@ -162,8 +165,9 @@ class ExplainPage:
         values = [argument.value & _WORD for argument in violation.arguments][:6]
         arch = policy.architecture.audit_arch if violation.architecture == policy.architecture.machine else 0
         rule = policy.decide(arch, violation.number, (*values, *(0,) * (6 - len(values)))).rule
-        reasons = [text for text in (rule.reason, rule.place) if text]
-        return ": ".join([origin, *([", ".join(reasons)] if reasons else [])])
+        reason = rule.reason if violation.origin != "default" else ""
+        place = f" ({rule.place})" if rule.place else ""
+        return ": ".join(filter(None, (origin, reason))) + place
 
     def _audit_row(self, record: Json) -> str:
         path, run = str(self._audit.get("path") or ""), str(self._audit.get("run") or "")
@@ -184,7 +188,7 @@ class ExplainPage:
                 )
         except (sqlite3.Error, SentinelError, OSError, TypeError, ValueError) as error:
             return self._say(f"it can't be read: {error}", f"无法读取：{error}")
-        shown = [] if row is None else [self._say(f"row {row}", f"第 {row} 行")]
+        shown = [] if row is None else [self._say(f"row {row}", f"记录 {row}")]
         if execution is not None:
             shown.append(
                 self._say(
@@ -192,7 +196,7 @@ class ExplainPage:
                     f"执行 {execution}（`sentinel-kernel audit show {execution}`）",
                 )
             )
-        return ", ".join(shown)
+        return self._say(", ", "，").join(shown)
 
     # --- the line, the remedies, the profiles
 
@@ -256,10 +260,9 @@ class ExplainPage:
         ]
         rows = [
             [
-                other.profile.name
-                + (self._say(" (asks you)", "（会询问您）") if other.allows == ASKS else ""),
+                other.profile.name + self._allowed(other, violation),
                 self._granted(other.profile),
-                self._beyond(other.calls, other.limits, other.folders),
+                self._beyond(other),
             ]
             for other in found
         ]
@@ -271,15 +274,35 @@ class ExplainPage:
             return self._say("freely", "可自由切换")
         return self._say("if you agree", "需要您同意") if granted == ASK else self._say("not here", "不可")
 
-    def _beyond(self, calls: tuple[str, ...], limits: tuple[str, ...], folders: tuple[str, ...]) -> str:
+    def _allowed(self, other: Alternative, violation: Violation) -> str:
+        if other.allows == ASKS:
+            return self._say(" (asks you)", "（会询问您）")
+        if violation.resource == NETWORK:
+            return self._say(" (its loopback alone)", "（仅回环接口）")
+        return ""
+
+    def _beyond(self, other: Alternative) -> str:
+        limits = [
+            f"{zh if self._chinese else english} {self._amount(other.profile, field)}"
+            for field, english, zh in LIMITS
+            if field in other.limits
+        ]
         parts = []
-        if calls:
-            parts.append(self._say(f"calls: {_named(calls)}", f"调用：{_named(calls)}"))
+        if other.calls:
+            parts.append(self._say(f"calls: {_named(other.calls)}", f"调用：{_named(other.calls)}"))
         if limits:
-            parts.append(self._say(f"limits: {', '.join(limits)}", f"限制：{', '.join(limits)}"))
-        if folders:
-            parts.append(self._say(f"folders: {_named(folders)}", f"文件夹：{_named(folders)}"))
-        return "; ".join(parts) or "-"
+            parts.append(self._say(f"wider limits: {', '.join(limits)}", f"更宽的限制：{'，'.join(limits)}"))
+        if other.folders:
+            parts.append(self._say(f"folders: {_named(other.folders)}", f"文件夹：{_named(other.folders)}"))
+        return self._say("; ", "；").join(parts) or "-"
+
+    def _amount(self, profile: Profile, field: str) -> str:
+        value = getattr(profile.resources, field)
+        if value is None:
+            return self._say("all", "全部") if field == "cpu_count" else self._say("no limit", "无限制")
+        if isinstance(value, str):
+            return self._say(f"{value} of what is free", f"空闲内存的 {value}")
+        return size_text(value) if field.endswith("_bytes") else str(value)
 
     def _load(self, name: str) -> Profile | None:
         try:
@@ -301,13 +324,13 @@ def _limit(record: Json) -> str:
     if not isinstance(limit, dict):
         return ""
     unit = limit.get("unit")
-    used, allowed = (_amount(limit.get(key), unit) for key in ("used", "allowed"))
+    used, allowed = (_quantity(limit.get(key), unit) for key in ("used", "allowed"))
     return f"{limit.get('name')}: {used} / {allowed}" + (
         f" ({limit['backend']})" if limit.get("backend") else ""
     )
 
 
-def _amount(value: Any, unit: object) -> str:  # noqa: ANN401 - a JSON value
+def _quantity(value: Any, unit: object) -> str:  # noqa: ANN401 - a JSON value
     if not isinstance(value, int | float):
         return "?"
     if unit == "bytes":

@@ -6,8 +6,8 @@ from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.abi.socket import FAMILIES
 from sentinel_kernel.policy.cause import CALL, CAUSES
 from sentinel_kernel.policy.compare import compiled, gives_more, lets_through, may_let_through
-from sentinel_kernel.policy.in_words import limits
 from sentinel_kernel.policy.resource import OUTSIDE_NETWORK
+from sentinel_kernel.policy.resources import limit_names
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
 from sentinel_kernel.record import Record
 
@@ -35,7 +35,10 @@ YES, ASKS, NO = "yes", "asks", "no"
 
 
 class Alternative(Record):
-    """One profile: ``allows`` is yes, asks (the person first) or no; the rest is what it gives beyond the other."""
+    """One profile: ``allows`` is yes, asks (the person first) or no; the rest is what it gives beyond the other.
+
+    ``limits`` are the names of those that are wider (policy/resources.py), or that can't be told without a machine.
+    """
 
     profile: Profile
     allows: str
@@ -53,7 +56,7 @@ def alternatives(
             profile,
             _allows(violation, current, profile),
             tuple(sorted(set(gives_more(compiled(profile, machine), compiled(current, machine))))),
-            tuple(_further_limits(current, profile)),
+            tuple(name for name in limit_names() if _is_larger(name, current, profile)),
             tuple(
                 mount.path
                 for mount in profile.filesystem.mounts
@@ -69,7 +72,8 @@ def _allows(violation: Violation, current: Profile, profile: Profile) -> str:
     if violation.cause == CALL:
         return _call_allowed(violation, profile)
     if CAUSES[violation.cause].kind == "limit":
-        return YES if _is_larger(violation.cause, current, profile) else NO
+        name = _FIELDS.get(violation.cause, violation.cause)
+        return YES if _is_larger(name, current, profile, certain=True) else NO
     subject = violation.subject
     if violation.cause.startswith("path_") and subject is not None and subject.kind == "path":
         return _path_allowed(violation, profile, subject.text)
@@ -102,15 +106,15 @@ def _has_socket(policy: CompiledPolicy, violation: Violation) -> bool:
     return family is not None and lets_through(policy, number, (family, _SOCK_STREAM, 0, 0, 0, 0))
 
 
-def _is_larger(cause: str, current: Profile, profile: Profile) -> bool:
-    name = _FIELDS.get(cause, cause)
+def _is_larger(name: str, current: Profile, profile: Profile, *, certain: bool = False) -> bool:
     here, there = getattr(current.resources, name, None), getattr(profile.resources, name, None)
     if here is None or there is None:
         return here is not None
     if isinstance(here, str) and isinstance(there, str):
         return int(there[:-1]) > int(here[:-1])
-    # A share of the memory and a number of bytes can't be told apart without a machine.
-    return isinstance(here, int | float) and isinstance(there, int | float) and there > here
+    if isinstance(here, str) or isinstance(there, str):
+        return not certain  # a share of the memory, and a number of bytes
+    return bool(there > here)
 
 
 def _path_allowed(violation: Violation, profile: Profile, path: str) -> str:
@@ -120,9 +124,3 @@ def _path_allowed(violation: Violation, profile: Profile, path: str) -> str:
         if inside and not (writes and mount.mode == "ro"):
             return YES
     return NO
-
-
-def _further_limits(current: Profile, profile: Profile) -> Iterable[str]:
-    """Yield the other profile's limits that are not the current one's."""
-    here = set(limits(current.resources))
-    return (limit for limit in limits(profile.resources) if limit not in here)
