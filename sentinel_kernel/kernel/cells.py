@@ -31,6 +31,8 @@ class Shown(MutableRecord):
 
     display_id: str
     violation: dict[str, Any]
+    limit: dict[str, Any] | None = None
+    """The limit that the violation is about, as the supervisor told of it."""
     published_count: int = 0
     published_at: float = 0.0
 

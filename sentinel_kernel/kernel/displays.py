@@ -27,6 +27,9 @@ DISPLAYS_PER_CELL = 50
 _REMEMBERED_DISPLAYS = 2000
 
 
+_PLACE = ("line", "function", "library", "thread", "started_line", "confidence")
+"""What is known of a violation's place only a few milliseconds behind it."""
+
 class Displays:
     """Publishes the host's displays and keeps them up to date. ``complete`` adds the words to a violation."""
 
@@ -49,8 +52,11 @@ class Displays:
         self.last_violations: dict[str, Json] = {}
         """The completed violations that were shown last, by id."""
 
-    def violation(self, violation: Json, cell: Cell | None) -> None:
-        """Show a violation in ``cell``, or its new count where it is shown already."""
+    def violation(self, violation: Json, cell: Cell | None, limit: Json | None = None) -> None:
+        """Show a violation in ``cell``, or its new count where it is shown already.
+
+        ``limit`` is what the supervisor told of the limit that it is about.
+        """
         identifier = str(violation.get("id", ""))
         known = self.last_violations.get(identifier)
         count = violation.get("count")
@@ -58,7 +64,7 @@ class Displays:
         if known is not None:
             self.refusals += max(0, count - int(known.get("count") or 0))
             known.update({key: violation[key] for key in ("count", "last_time_ms") if key in violation})
-            if violation.get("line") and not known.get("line"):
+            if any(violation.get(name) is not None and known.get(name) is None for name in _PLACE):
                 self._place(known, violation, cell)
             self._repeat(identifier, cell)
             self._outbox.told.note(known)
@@ -75,7 +81,7 @@ class Displays:
         if len(cell.violations) >= DISPLAYS_PER_CELL:
             self._outbox.told.note(completed)
             return
-        shown = Shown(self.new_id(), completed)
+        shown = Shown(self.new_id(), completed, limit)
         cell.violations[identifier] = shown
         if cell.began:
             self._show(cell, shown)
@@ -93,8 +99,11 @@ class Displays:
 
     def _place(self, known: Json, violation: Json, cell: Cell | None) -> None:
         """Show the line as soon as it is known: it comes a few milliseconds behind the refusal."""
-        placed = self._placed(violation, cell)
-        known.update({key: placed[key] for key in ("line", "source") if key in placed})
+        told = {key: violation[key] for key in _PLACE if key in violation}
+        if violation.get("cell") is not None:
+            told["cell"] = violation["cell"]
+        placed = self._placed({**known, **told}, cell)
+        known.update(self._complete(placed))
         shown = cell.violations.get(str(known.get("id"))) if cell is not None else None
         if cell is not None and shown is not None and cell.began and shown.published_count:
             self._show(cell, shown)
@@ -124,7 +133,11 @@ class Displays:
         count = shown.violation.get("count")
         shown.published_count = count if isinstance(count, int) else 1
         shown.published_at = time.monotonic()
-        bundle = rendering.violation_bundle(shown.violation, self._language)
+        if shown.violation.get("cell") == cell.request.msg_id:
+            shown.violation["execution_count"] = cell.execution_count  # may have been shown before it had one
+        from sentinel_kernel.kernel.violation_card import violation_bundle  # noqa: PLC0415 - not on the start path
+
+        bundle = violation_bundle(shown.violation, self._language, shown.limit)
         self._outbox.display(bundle, cell.request.header, shown.display_id, update=update)
         if cell.show_again and not update:
             # The cell's next output, which clears those before, was this one.

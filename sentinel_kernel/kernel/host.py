@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from sentinel_kernel.kernel.execution import Execution
 from sentinel_kernel.kernel.gauge_entry import GaugeEntry
 from sentinel_kernel.kernel.large_frame import Ledger
 from sentinel_kernel.kernel.lifecycle import Lifecycle, State
-from sentinel_kernel.kernel.limits import Limits, death_words
+from sentinel_kernel.kernel.limits import Limits
 from sentinel_kernel.kernel.live_status import LiveStatus
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.loop import Loop
@@ -177,14 +178,26 @@ class Host:
             self.worker_shuts_down()
             return
         self.worker.read_rest()
-        violation = self.displays.last_violations.get(str(cause.get("violation_id") or ""))
-        told = death_words(cause, violation)
+        told = words.death(cause, self._death_told(cause))
         if not self._end_running("SandboxDied", told, abort_waiting=True):
             self.displays.waiting.append(told)  # between cells: the next one says why it finds nothing
         self.gauge.worker_gone()
         self.widgets.forget()  # as clients do when they hear the status below
         self.execution.last_count = 0  # the next worker counts anew, as after every restart
         self.outbox.status("restarting")
+
+    def _death_told(self, cause: Json) -> Json | None:
+        """Return the violation that a worker died of; one that is not known yet is shown in the newest cell."""
+        known = self.displays.last_violations.get(str(cause.get("violation_id") or ""))
+        if known is not None or cause.get("kind") == "rule_kill":
+            return known
+        from sentinel_kernel.policy.occurrence import death_violation  # noqa: PLC0415 - not on the start path
+
+        identifier, now = os.urandom(8).hex(), int(time.time() * 1000)
+        made = death_violation(cause, id=identifier, profile=self.lifecycle.profile, time_ms=now)
+        running = self.execution.running
+        self.displays.violation(made.to_json(), self.execution.newest() if running else None)
+        return self.displays.last_violations.get(identifier)
 
     def sandbox_unavailable(self) -> None:
         """Answer everything from here on."""

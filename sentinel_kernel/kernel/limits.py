@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.kernel import words
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.log import log
@@ -52,9 +53,6 @@ class Limits:
 
     def show(self, limit: Json, cell: Cell | None) -> None:
         """Show the card of a limit in ``cell``, each kind once."""
-        from sentinel_kernel.kernel.limit_words import limit_reached  # noqa: PLC0415 - not on the start path
-
-        told = limit_reached(limit)
         host = self._host
         about = f"limit:{limit.get('name')}:{limit.get('stage')}:{limit.get('place')}"
         if cell is None or cell.idle:
@@ -63,7 +61,14 @@ class Limits:
         if cell.silent or about in cell.notices:
             return
         cell.notices.add(about)
-        bundle = notice_bundle(told, host.settings.language, "limit", {"limit": limit})
+        from sentinel_kernel.kernel.limit_words import left_running  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.policy.occurrence import limit_violation  # noqa: PLC0415 - not on the start path
+
+        if limit.get("name") != "left_running":
+            made = limit_violation(limit, id=os.urandom(8).hex(), time_ms=int(time.time() * 1000))
+            host.displays.violation(made.to_json(), cell, limit)
+            return
+        bundle = notice_bundle(left_running(limit), host.settings.language, "limit", {"limit": limit})
         if cell.began:
             host.outbox.display(bundle, cell.request.header, host.displays.new_id())
         else:
@@ -211,13 +216,3 @@ class Limits:
         fields: Json = {"limits": dict(change.limits), "drop": list(change.drop)}
         fields["granted"] = list(lifecycle.granted_limits)
         lifecycle.link.request(protocol.OP_LIMIT, fields, answered, CELL_SECONDS)
-
-
-def death_words(cause: Json, violation: Json | None) -> words.Words:
-    """Return the words for a worker's death, by a limit or otherwise."""
-    limit = cause.get("limit")
-    if cause.get("kind") == "limit" and isinstance(limit, dict):
-        from sentinel_kernel.kernel.limit_words import limit_death  # noqa: PLC0415 - not on the start path
-
-        return limit_death(limit)
-    return words.death(cause, violation)

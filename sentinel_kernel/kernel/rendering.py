@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sentinel_kernel.kernel.output_rule import NOTICE_TYPE, VIOLATION_TYPE
+from sentinel_kernel.kernel.output_rule import NOTICE_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     """A part of a page: its HTML, all of it ours or escaped, and its lines of plain text."""
 
 _VALUE_CHARACTERS = 200
-_TEXT_CHARACTERS = 2000
+TEXT_CHARACTERS = 2000
 
 _BOX = (
     "max-width:100%;box-sizing:border-box;overflow-wrap:anywhere;margin:4px 0;padding:8px 12px;"
@@ -30,28 +30,20 @@ _BOX = (
 )
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;background:transparent"
 _TABLE = "border-collapse:collapse;margin:4px 0;font-size:inherit"
-_WARNING = "--jp-warn-color0,#b26a00"
-_ERROR = "--jp-error-color0,#b71c1c"
-_INFORMATION = "--jp-brand-color1,#1565c0"
+WARNING = "--jp-warn-color0,#b26a00"
+ERROR = "--jp-error-color0,#b71c1c"
+INFORMATION = "--jp-brand-color1,#1565c0"
 
 _LABELS: dict[str, tuple[str, str]] = {
-    "refused": ("Refused by the sandbox", "被沙箱拒绝"),
-    "killed": ("Ended by the sandbox", "被沙箱终止"),
-    "logged": ("Recorded by the sandbox", "沙箱已记录"),
     "held": ("Held back by Sentinel", "被 Sentinel 拦截"),
     "notice": ("Sentinel", "Sentinel"),
     "limit": ("A limit of the sandbox", "沙箱的限制"),
-    "tried": ("tried", "尝试"),
-    "rule": ("rule", "规则"),
-    "line": ("line", "行"),
-    "process": ("process", "进程"),
-    "times": ("times", "次"),
     "hint": ("HINT", "提示"),
-    "do": ("Try", "可尝试"),
 }
 
 
-def _label(key: str, language: str) -> str:
+def label(key: str, language: str) -> str:
+    """Return one of the words that boxes share."""
     return _LABELS[key][1 if language == "zh" else 0]
 
 
@@ -75,71 +67,26 @@ def printable(text: object, maximum: int = _VALUE_CHARACTERS) -> str:
     )
 
 
-def violation_bundle(violation: Json, language: str) -> Json:
-    """Return the bundle for a completed violation (policy/violation.py, as JSON)."""
-    message, hint = said(violation, "message", language), said(violation, "hint", language)
-    count = violation.get("count")
-    repeated = count if isinstance(count, int) and count > 1 else 0
-    plain = f"[SEMANTIC] {printable(message, _TEXT_CHARACTERS)}"
-    if repeated:
-        plain += f" (×{repeated})"
-    plain += f"\nHINT → {printable(hint, _TEXT_CHARACTERS)}"
-    return {
-        VIOLATION_TYPE: violation,
-        "text/html": _violation_html(violation, message, hint, repeated, language),
-        "text/plain": plain,
-    }
-
-
-def _violation_html(violation: Json, message: str, hint: str, repeated: int, language: str) -> str:
-    outcome = violation.get("outcome")
-    killed = outcome == "killed" or violation.get("action") == "KILL"
-    title = _label(
-        "killed" if killed else "logged" if violation.get("action") == "LOG" else "refused", language
-    )
-    facts = [_code(call_text(violation))]
-    if errno_name := violation.get("errno_name"):
-        facts.append(f"→ {_code(errno_name)}")
-    if rule := violation.get("rule"):
-        profile = violation.get("profile")
-        facts.append(f"{_label('rule', language)} {_code(f'{profile}: {rule}' if profile else rule)}")
-    if line := violation.get("line"):
-        facts.append(f"{_label('line', language)} {_code(line)}")
-    process = violation.get("process")
-    if isinstance(process, dict) and not process.get("is_worker", True):
-        facts.append(f"{_label('process', language)} {_code(process.get('command', ''))}")
-    if repeated:
-        facts.append(f"<strong>×{repeated}</strong>")
-    rows = [_paragraph(escape(message, _TEXT_CHARACTERS)), _small(" &nbsp;·&nbsp; ".join(facts))]
-    if source := violation.get("source"):
-        rows.append(_source(escape(source)))
-    rows.append(_hint(hint, language))
-    remedies = [
-        remedy["text"]
-        for remedy in violation.get("remedies") or ()
-        if isinstance(remedy, dict) and isinstance(remedy.get("text"), str) and remedy.get("kind") != "code"
-    ]
-    if remedies:
-        rows.append(
-            _small(f"{_label('do', language)}: " + " ".join(_code(remedy) for remedy in remedies[:4]))
-        )
-    return _box(title, rows, _ERROR if killed else _WARNING)
-
-
 def notice_bundle(words: Words, language: str, kind: str, data: Json | None = None) -> Json:
     """Return the bundle for something the host says; ``kind`` is held (an output was held back), limit or notice."""
     message, hint = words.message(language), words.hint(language)
-    rows = [_paragraph(escape(message, _TEXT_CHARACTERS)), _hint(hint, language)]
+    rows = [paragraph(escape(message, TEXT_CHARACTERS)), hint_row(hint, language)]
+    english, chinese = (words.message_en, words.hint_en), (words.message_zh, words.hint_zh)
     return {
-        NOTICE_TYPE: {
-            "version": 1,
-            "kind": kind,
-            "message": {"en": words.message_en, "zh": words.message_zh},
-            "hint": {"en": words.hint_en, "zh": words.hint_zh},
-            **(data or {}),
-        },
-        "text/html": _box(_label(kind, language), rows, _INFORMATION if kind == "notice" else _WARNING),
+        NOTICE_TYPE: notice_data(kind, english, chinese) | (data or {}),
+        "text/html": box(label(kind, language), rows, INFORMATION if kind == "notice" else WARNING),
         "text/plain": words.plain(language),
+    }
+
+
+def notice_data(kind: str, english: tuple[str, str], chinese: tuple[str, str]) -> Json:
+    """Return a notice's data; each language has a message and a hint."""
+    message, hint = zip(english, chinese, strict=True)
+    return {
+        "version": 1,
+        "kind": kind,
+        "message": dict(zip(("en", "zh"), message, strict=True)),
+        "hint": dict(zip(("en", "zh"), hint, strict=True)),
     }
 
 
@@ -159,10 +106,10 @@ def page_bundle(title: str, parts: Iterable[Part], notes: Iterable[str] = ()) ->
     """Return the bundle for a page in one box: its parts below each other, and notes below them."""
     parts, notes = list(parts), list(notes)
     plain = [title, *(line for _, lines in parts for line in lines), *notes]
-    extra = [_small(escape(note, _TEXT_CHARACTERS)) for note in notes]
+    extra = [small(escape(note, TEXT_CHARACTERS)) for note in notes]
     return {
-        "text/html": _box(title, [*(html for html, _ in parts), *extra], _INFORMATION),
-        "text/plain": "\n".join(printable(line, _TEXT_CHARACTERS) for line in plain),
+        "text/html": box(title, [*(html for html, _ in parts), *extra], INFORMATION),
+        "text/plain": "\n".join(printable(line, TEXT_CHARACTERS) for line in plain),
     }
 
 
@@ -171,7 +118,7 @@ def rows_part(rows: Sequence[tuple[str, str]]) -> Part:
     width = max((cells(name) for name, _ in rows), default=0)
     body = "".join(
         f'<tr style="background:transparent"><th scope="row" style="{_CELL};font-weight:600;white-space:nowrap">'
-        f'{escape(name)}</th><td style="{_CELL}">{escape(value, _TEXT_CHARACTERS)}</td></tr>'
+        f'{escape(name)}</th><td style="{_CELL}">{escape(value, TEXT_CHARACTERS)}</td></tr>'
         for name, value in rows
     )
     html = f'<table style="{_TABLE}"><tbody>{body}</tbody></table>'
@@ -193,7 +140,7 @@ def columns_part(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Part:
     head = "".join(f'<th scope="col" style="{_CELL};font-weight:600">{escape(text)}</th>' for text in header)
     body = "".join(
         '<tr style="background:transparent">'
-        + "".join(f'<td style="{_CELL}">{escape(text, _TEXT_CHARACTERS)}</td>' for text in row)
+        + "".join(f'<td style="{_CELL}">{escape(text, TEXT_CHARACTERS)}</td>' for text in row)
         + "</tr>"
         for row in rows
     )
@@ -209,7 +156,7 @@ def heading_part(text: str) -> Part:
 def code_part(lines: Sequence[str]) -> Part:
     """Return lines of code, which may come from the sandbox."""
     shown = [printable(line) for line in lines]
-    return _source("\n".join(map(escape, lines))), [f"    {line}" for line in shown]
+    return source_block("\n".join(map(escape, lines))), [f"    {line}" for line in shown]
 
 
 def cells(text: str) -> int:
@@ -244,7 +191,8 @@ def call_text(violation: Json) -> str:
     return f"{violation.get('syscall', '?')}({shown})"
 
 
-def _box(title: str, rows: Sequence[str], accent: str) -> str:
+def box(title: str, rows: Sequence[str], accent: str) -> str:
+    """Return rows of HTML in a box with a heading."""
     style = _BOX.replace("{accent}", accent)
     heading = f'<div style="font-weight:600;margin-bottom:2px">{escape(title)}</div>'
     return (
@@ -253,23 +201,27 @@ def _box(title: str, rows: Sequence[str], accent: str) -> str:
     )
 
 
-def _paragraph(html: str) -> str:
+def paragraph(html: str) -> str:
+    """Return HTML on lines of its own."""
     return f'<div style="margin:2px 0">{html}</div>'
 
 
-def _small(html: str) -> str:
+def small(html: str) -> str:
+    """Return HTML on lines of its own, a little smaller."""
     return f'<div style="margin:2px 0;font-size:0.92em">{html}</div>'
 
 
-def _hint(hint: str, language: str) -> str:
+def hint_row(hint: str, language: str) -> str:
+    """Return what to do; nothing where there is no hint."""
     return (
-        _paragraph(f"<strong>{_label('hint', language)} →</strong> {escape(hint, _TEXT_CHARACTERS)}")
+        paragraph(f"<strong>{label('hint', language)} →</strong> {escape(hint, TEXT_CHARACTERS)}")
         if hint
         else ""
     )
 
 
-def _code(text: object) -> str:
+def inline_code(text: object) -> str:
+    """Return text as code within a line."""
     style = (
         "font-family:var(--jp-code-font-family,monospace);color:inherit;padding:0 3px;border-radius:2px;"
         "background:var(--jp-layout-color2,rgba(128,128,128,0.15));white-space:pre-wrap"
@@ -277,7 +229,8 @@ def _code(text: object) -> str:
     return f'<code style="{style}">{escape(text)}</code>'
 
 
-def _source(html: str) -> str:
+def source_block(html: str) -> str:
+    """Return HTML as lines of code."""
     style = (
         "margin:4px 0;padding:2px 6px;overflow-x:auto;font-family:var(--jp-code-font-family,monospace);"
         "color:inherit;background:var(--jp-layout-color2,rgba(128,128,128,0.15))"

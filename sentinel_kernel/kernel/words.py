@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.record import Record
@@ -37,69 +36,20 @@ LOST_ZH = "此笔记本中的变量已全部丢失。"
 _AGAIN_EN = "A new sandbox takes over: run the cells that define your variables again"
 _AGAIN_ZH = "新的沙箱会接替它：请重新运行定义变量的单元格"
 
-_SIGNALS: dict[int, tuple[str, str, str, str]] = {
-    signal.SIGKILL: (
-        "its own code sent the signal, or the Linux kernel did because the machine ran out of memory",
-        "信号由代码自身发出，或因机器内存不足由 Linux 内核发出",
-        "; if it was memory, work on less data at once.",
-        "；如果是内存不足，请减少一次处理的数据量。",
-    ),
-    signal.SIGSEGV: (
-        "native code crashed (segmentation fault)",
-        "本机代码崩溃（段错误）",
-        "; the last call into an extension module (C, C++, Rust) is the first suspect.",
-        "；请首先检查最后调用的扩展模块（C、C++、Rust）。",
-    ),
-    signal.SIGABRT: (
-        "native code gave up (abort)",
-        "本机代码主动中止（abort）",
-        "; the last call into an extension module (C, C++, Rust) is the first suspect.",
-        "；请首先检查最后调用的扩展模块（C、C++、Rust）。",
-    ),
-    signal.SIGSYS: (
-        "it made a system call that the sandbox answers by ending it",
-        "它发出了沙箱会以终止进程来回应的系统调用",
-        "; code for another processor architecture does that.",
-        "；为其他处理器架构编译的代码会导致这种情况。",
-    ),
-    signal.SIGBUS: (
-        "it touched memory that could not be provided, as when a file or /dev/shm was cut or is full",
-        "它访问了无法提供的内存，例如文件或 /dev/shm 被截断或已满",
-        "; use smaller shared arrays, or fewer workers.",
-        "；请使用更小的共享数组，或减少并行进程。",
-    ),
-}
-
 
 def death(cause: Json, violation: Json | None) -> Words:
-    """Return the words for a worker's death; ``violation`` is the completed one that a KILL rule reported."""
-    kind = cause.get("kind")
-    if kind == "rule_kill":
+    """Return the words for a worker's death: those of ``violation``, which is completed, and what became of it."""
+    if cause.get("kind") == "rule_kill":
         return _rule_kill(violation, str(cause.get("detail") or "a system call")[:200])
-    if kind == "signal":
-        return _signal(cause.get("signal"))
-    if kind == "exit":
-        status = cause.get("status")
+    message, hint = (violation or {}).get("message"), (violation or {}).get("hint")
+    if not isinstance(message, dict) or not isinstance(hint, dict):
         return Words(
-            f"The sandboxed Python ended itself (exit status {status}). {LOST_EN}",
-            f"沙箱中的 Python 自行退出（退出状态 {status}）。{LOST_ZH}",
-            f"{_AGAIN_EN}; exit(), quit and os._exit() end the whole session: leave them out.",
-            f"{_AGAIN_ZH}；exit()、quit 和 os._exit() 会结束整个会话，请去掉它们。",
+            f"The sandboxed Python ended. {LOST_EN}",
+            f"沙箱中的 Python 已结束。{LOST_ZH}",
+            f"{_AGAIN_EN}.",
+            f"{_AGAIN_ZH}。",
         )
-    if kind == "protocol":
-        return Words(
-            f"The sandboxed Python sent messages that no Jupyter kernel sends, and was ended. {LOST_EN}",
-            f"沙箱中的 Python 发送了不符合 Jupyter 协议的消息，已被终止。{LOST_ZH}",
-            f"{_AGAIN_EN}; code that writes to the kernel's own sockets or descriptors does that.",
-            f"{_AGAIN_ZH}；直接向内核自身的套接字或文件描述符写入的代码会导致这种情况。",
-        )
-    detail = str(cause.get("detail") or "")[:300]
-    return Words(
-        f"The sandbox was lost: its supervisor stopped working. {detail} {LOST_EN}".replace("  ", " "),
-        f"沙箱已丢失：其监管进程停止工作。{detail} {LOST_ZH}",
-        f"{_AGAIN_EN}. If it happens again, run `sentinel-kernel doctor` in a terminal.",
-        f"{_AGAIN_ZH}。若再次发生，请在终端运行 `sentinel-kernel doctor`。",
-    )
+    return Words(str(message.get("en")), str(message.get("zh")), str(hint.get("en")), str(hint.get("zh")))
 
 
 def _rule_kill(violation: Json | None, call: str) -> Words:
@@ -110,22 +60,6 @@ def _rule_kill(violation: Json | None, call: str) -> Words:
         f"沙箱在系统调用 {call} 生效之前已被终止{shown_zh}。{LOST_ZH}",
         f"{_AGAIN_EN}, without that call.",
         f"{_AGAIN_ZH}，并去掉该调用。",
-    )
-
-
-def _signal(number: object) -> Words:
-    try:
-        name = signal.Signals(number).name  # type: ignore[arg-type] # whatever the event says; ValueError if none
-    except ValueError:
-        name = f"signal {number}"
-    because_en, because_zh, more_en, more_zh = _SIGNALS.get(
-        number if isinstance(number, int) else 0, ("", "", ".", "。")
-    )
-    return Words(
-        f"The sandboxed Python died of {name}" + (f": {because_en}. " if because_en else ". ") + LOST_EN,
-        f"沙箱中的 Python 因 {name} 而终止" + (f"：{because_zh}。" if because_zh else "。") + LOST_ZH,
-        _AGAIN_EN + more_en,
-        _AGAIN_ZH + more_zh,
     )
 
 

@@ -14,14 +14,14 @@ CALL = "call"
 STAGES = ("soft", "refused", "interrupt", "kill")
 """How far a limit went: the program was told in time, a call failed, the cell was interrupted, a process was killed."""
 
-_ROOM = ("refused", "names", "unknown", "death")
+_ROOM = ("names", "unknown", "death")
 
 
 class Cause(Record):
     """One cause. ``kind`` is call, limit, path, network, absent or death.
 
-    ``variants`` are what may follow the name in a mapping's key (``memory:soft``); a violation's variant is found
-    by :func:`sentinel_kernel.policy.cause_keys.cause_keys`.
+    ``variants`` are what may follow the name in a mapping's key (``memory:death``), beside a limit's stages; which of
+    them a violation has is found by :func:`sentinel_kernel.policy.word_values.cause_keys`.
     """
 
     name: str

@@ -7,12 +7,14 @@ from functools import lru_cache
 from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.abi.socket import FAMILIES
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.policy.cause import CALL
 from sentinel_kernel.policy.compare import compiled, is_within, least_first, lets_through
 from sentinel_kernel.policy.mapping import load_mappings
 from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
 from sentinel_kernel.policy.violation import Remedy, Text
+from sentinel_kernel.policy.word_values import MAGIC
 from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
@@ -103,6 +105,8 @@ def complete(
     if answer is not None:
         message_en, message_zh = f"{message_en} {answer[0]}", message_zh + answer[1]
         hint_en, hint_zh = f"{answer[2]} {hint_en}".strip(), answer[3] + hint_zh
+    if violation.cause != CALL:
+        return _of_occurrence(violation, Text(message_en, message_zh), Text(hint_en, hint_zh))
     available = _shipped_profiles() if profiles is None else tuple(profiles)
     found = _remedy_profile(violation, available, ceiling)
     remedies: tuple[Remedy, ...] = ()
@@ -122,6 +126,27 @@ def complete(
         hint=Text(hint_en, hint_zh),
         remedies=remedies,
     )
+
+
+_SAID = Text(
+    "The cell says so, and what was measured does not show it: ",
+    "这是单元格自己的说法，测量结果未能证实：",
+)
+_SET_LIMIT = Text(
+    " %sentinel_limit shows what is in force, %sentinel_limit {0}=... at a cell's top sets it.",
+    "%sentinel_limit 可查看当前限制，在单元格开头用 %sentinel_limit {0}=... 可以调整。",
+)
+
+
+def _of_occurrence(violation: Violation, message: Text, hint: Text) -> Violation:
+    """Return a violation that no call was held for with its words, and what to type for more of a limit."""
+    limit = violation.limit
+    if limit is not None and violation.confidence == "likely":
+        message = Text(_SAID.en + message.en, _SAID.zh + message.zh)
+    if limit is not None and limit.name in MAGIC and "machine" not in violation.values:
+        more = MAGIC[limit.name]
+        hint = Text(hint.en + _SET_LIMIT.en.format(more), hint.zh + _SET_LIMIT.zh.format(more))
+    return replace(violation, message=message, hint=hint)
 
 
 def _remedy_profile(violation: Violation, profiles: Sequence[Profile], ceiling: str | None) -> Profile | None:

@@ -1,32 +1,35 @@
-"""Words for violations, from mapping files: message and hint in English and Chinese, by call and resource."""
+"""Words for violations, from mapping files: message and hint in English and Chinese, by call, cause and error."""
 
 from __future__ import annotations
 
+import builtins
+import errno as errno_numbers
 import os
+import signal
 
 from sentinel_kernel.abi.architecture import is_known_anywhere
 from sentinel_kernel.errors import MappingError
+from sentinel_kernel.policy.cause import CALL, CAUSES
 from sentinel_kernel.policy.json_document import MAXIMUM_BYTES, Reader, parse
 from sentinel_kernel.policy.resource import resources
 from sentinel_kernel.policy.shipped import shipped_directory
+from sentinel_kernel.policy.word_values import PLACEHOLDERS, cause_keys, is_variant, word_values
 from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from sentinel_kernel.policy.violation import Violation
 
 FILE_NAME = "syscall_feedback.json"
 SCHEMA_VERSION = 1
-PLACEHOLDERS = frozenset(
-    ("name", "profile", "arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "address", "family", "path", "flags")
-) | {"errno", "resource"}
 PSEUDO_CALLS = ("foreign_architecture", "x32_call")
 _NOTES = ("_",)
-# What {path} and a missing {address} say: the untrusted text itself stays in the violation's own fields.
-_PATH_WORDS = ("the path shown below", "下方所示的路径")
-_ADDRESS_WORDS = ("the address shown below", "下方所示的地址")
+_ERRNOS = frozenset(errno_numbers.errorcode.values())
+_SIGNALS = frozenset(number.name for number in signal.Signals)
+_OTHER_ERRORS = ("OOM_KILL", "gaierror", "CalledProcessError", "TimeoutExpired")
+"""Names that are known beside those of errno, signals and Python's own exceptions."""
 
 
 class Entry(Record):
@@ -48,10 +51,15 @@ class Words(Record):
 
 
 class Layer(Record):
-    """The entries of one file, by ``call`` or ``call:resource``."""
+    """The entries of one file, each group by its keys; ``default`` is None where it has none."""
 
-    default: Entry
-    entries: Mapping[str, Entry]
+    default: Entry | None
+    calls: Mapping[str, Entry]
+    """By ``call`` or ``call:resource``."""
+    causes: Mapping[str, Entry]
+    """By ``cause`` or ``cause:variant``."""
+    errors: Mapping[str, Entry]
+    """By the name of an errno, a signal or a class of exceptions."""
 
 
 class Mappings(Record):
@@ -64,11 +72,27 @@ class Mappings(Record):
 
         Within a file the entry for this use of the call comes before the one for the call.
         """
-        keys = (f"{violation.syscall}:{violation.resource}", str(violation.syscall))
-        chain = [layer.entries[key] for layer in self.layers for key in keys if key in layer.entries]
-        chain += [layer.default for layer in self.layers]
+        if violation.cause == CALL:
+            keys: tuple[str, ...] = (f"{violation.syscall}:{violation.resource}", str(violation.syscall))
+            chain = [layer.calls[key] for layer in self.layers for key in keys if key in layer.calls]
+        else:
+            keys = cause_keys(violation)
+            chain = [layer.causes[key] for layer in self.layers for key in keys if key in layer.causes]
+        return self._filled(
+            chain, word_values(violation, chinese=False), word_values(violation, chinese=True)
+        )
+
+    def error_words(self, names: Iterable[str], profile: str = "") -> Words | None:
+        """Return the words for an error of which no more is known than ``names`` (errno, signal, class), or None."""
+        chain = [layer.errors[name] for name in names for layer in self.layers if name in layer.errors]
+        values = {"profile": profile}
+        return self._filled(chain, values, values) if chain else None
+
+    def _filled(
+        self, found: Sequence[Entry], values_en: Mapping[str, str], values_zh: Mapping[str, str]
+    ) -> Words:
+        chain = [*found, *(layer.default for layer in self.layers if layer.default is not None)]
         first = chain[0]
-        values_en, values_zh = _values(violation, chinese=False), _values(violation, chinese=True)
         hint_en = next((entry.hint_en for entry in chain if entry.hint_en is not None), "")
         hint_zh = next((entry.hint_zh for entry in chain if entry.hint_zh is not None), "")
         return Words(
@@ -80,7 +104,7 @@ class Mappings(Record):
 
     def has(self, syscall: str) -> bool:
         """Tell whether ``syscall`` has words of its own."""
-        return any(syscall in layer.entries for layer in self.layers)
+        return any(syscall in layer.calls for layer in self.layers)
 
 
 def load_mappings(directories: Iterable[str] = ()) -> Mappings:
@@ -106,8 +130,8 @@ def load_mappings(directories: Iterable[str] = ()) -> Mappings:
     return Mappings(tuple(layers))
 
 
-def parse_mapping(text: bytes | str) -> Mappings:
-    """Return the words of one file.
+def parse_mapping(text: bytes | str, *, whole: bool = True) -> Mappings:
+    """Return the words of one file; one that is not ``whole`` may leave the default out.
 
     Raises:
         MappingError: it can't be used.
@@ -116,28 +140,71 @@ def parse_mapping(text: bytes | str) -> Mappings:
     reader = Reader(parse(text, MappingError), "$", MappingError, free_prefixes=_NOTES)
     if reader.integer("$schema_version", 0, 1000, SCHEMA_VERSION) != SCHEMA_VERSION:
         raise MappingError(f"Only version {SCHEMA_VERSION} is known.", "$.$schema_version")
-    default = _entry(Reader(reader.take("default"), "$.default", MappingError, free_prefixes=_NOTES))
-    entries: dict[str, Entry] = {}
-    for item, place in reader.objects("groups"):
-        group = Reader(item, place, MappingError, free_prefixes=_NOTES)
-        keys = group.list_of_texts("syscalls", 100)
-        if not keys:
-            raise MappingError("A group names its calls.", place, 'Write "syscalls": ["connect"].')
-        for index, key in enumerate(keys):
-            _check_key(key, f"{place}.syscalls[{index}]")
-        entry = _entry(group)
-        entries.update(dict.fromkeys(keys, entry))  # of two groups for one call the last holds
+    default = None
+    if whole or reader.has("default"):
+        default = _entry(Reader(reader.take("default"), "$.default", MappingError, free_prefixes=_NOTES))
+    layer = Layer(
+        default,
+        _groups(reader, "groups", "syscalls", _check_call),
+        _groups(reader, "causes", "causes", _check_cause),
+        _groups(reader, "errors", "errors", _check_error),
+    )
     reader.finish()
-    return Mappings((Layer(default, entries),))
+    return Mappings((layer,))
 
 
-def _check_key(key: str, place: str) -> None:
+def _groups(
+    reader: Reader, name: str, keys_name: str, check: Callable[[str, str], None]
+) -> Mapping[str, Entry]:
+    """Return the entries of the list ``name``; of two groups for one key the last holds."""
+    entries: dict[str, Entry] = {}
+    for item, place in reader.objects(name):
+        group = Reader(item, place, MappingError, free_prefixes=_NOTES)
+        keys = group.list_of_texts(keys_name, 100)
+        if not keys:
+            raise MappingError("A group names what it is for.", place, f"Write {_EXAMPLES[keys_name]}.")
+        for index, key in enumerate(keys):
+            check(key, f"{place}.{keys_name}[{index}]")
+        entry = _entry(group)
+        entries.update(dict.fromkeys(keys, entry))
+    return entries
+
+
+_EXAMPLES = {
+    "syscalls": '"syscalls": ["connect"]',
+    "causes": '"causes": ["memory"]',
+    "errors": '"errors": ["EROFS"]',
+}
+
+
+def _check_call(key: str, place: str) -> None:
     call, colon, resource = key.partition(":")
     if not is_known_anywhere(call) and call not in PSEUDO_CALLS:
         raise MappingError(f"{call[:60]!r} is no system call of Linux.", place)
     if colon and resource not in resources():
         raise MappingError(
             f"{resource[:60]!r} is no resource.", place, f"Known: {', '.join(sorted(resources()))}."
+        )
+
+
+def _check_cause(key: str, place: str) -> None:
+    cause, colon, variant = key.partition(":")
+    if cause not in CAUSES or cause == CALL:
+        known = ", ".join(name for name in CAUSES if name != CALL)
+        raise MappingError(f"{cause[:60]!r} is no cause.", place, f"Known: {known}.")
+    if colon and not is_variant(cause, variant):
+        known = ", ".join(CAUSES[cause].variants) or "none"
+        raise MappingError(f"{variant[:60]!r} is no variant of {cause}.", place, f"Known: {known}.")
+
+
+def _check_error(key: str, place: str) -> None:
+    known = key in _ERRNOS or key in _SIGNALS or key in _OTHER_ERRORS
+    found = getattr(builtins, key, None)
+    if not known and not (isinstance(found, type) and issubclass(found, BaseException)):
+        raise MappingError(
+            f"{key[:60]!r} is no error.",
+            place,
+            "Write an errno (EROFS), a signal (SIGKILL) or MemoryError and such.",
         )
 
 
@@ -179,14 +246,3 @@ def fill(template: str, values: Mapping[str, str]) -> str:
         name, _, rest = piece.partition("}")
         filled += [values.get(name, ""), rest]
     return "".join(filled)
-
-
-def _values(violation: Violation, *, chinese: bool) -> dict[str, str]:
-    values = {"family": "", "flags": "", "errno": violation.errno_name or "", **violation.values}
-    values.update(name=violation.syscall or "", profile=violation.profile, resource=violation.resource)
-    values["path"] = _PATH_WORDS[chinese]
-    values.setdefault("address", _ADDRESS_WORDS[chinese])
-    arguments = violation.arguments
-    for index in range(6):
-        values[f"arg{index}"] = str(arguments[index].value) if index < len(arguments) else "0"
-    return values

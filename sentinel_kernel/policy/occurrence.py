@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno as errno_numbers
+import signal
 
-from sentinel_kernel.policy.cause import CAUSES
+from sentinel_kernel.policy.cause import CAUSES, CRASHES
 from sentinel_kernel.policy.text import shown
 from sentinel_kernel.policy.violation import VERSION, Limit, Subject, Violation
 from sentinel_kernel.record import replace
@@ -80,6 +81,8 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
         values["machine"] = "short"
     if told.get("detail") == "inodes":
         values["full_of"] = "names"
+    if not allowed:
+        values["detail"] = shown(str(told.get("detail") or ""), 200)
     for key, most in (("place", 100), ("ended", 20), ("grace_seconds", 20)):
         if told.get(key) is not None:
             values[key] = shown(str(told[key]), most)
@@ -107,6 +110,34 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
             str(told.get("backend") or ""),
         ),
     )
+
+
+def death_violation(told: Mapping[str, Any], *, id: str, profile: str, time_ms: int) -> Violation:  # noqa: A002
+    """Return the violation for the worker's death, as EVENT_WORKER_DIED tells its cause; not for a KILL rule's."""
+    kind, limit = told.get("kind"), told.get("limit")
+    if kind == "limit" and isinstance(limit, dict):
+        return limit_violation(limit, id=id, time_ms=time_ms, died=True)
+    outcome, values = "ended", {"ended_by": "lost", "detail": shown(str(told.get("detail") or ""), 300)}
+    cause, rule = "worker_killed", "the supervisor stopped working"
+    if kind == "signal":
+        name = _signal_name(told.get("signal"))
+        cause = "worker_crashed" if name in CRASHES else "worker_killed"
+        values, rule = {"signal": name}, f"signal {name}"
+    elif kind == "exit":
+        values = {"ended_by": "exit", "status": shown(str(told.get("status")), 20)}
+        rule = f"exit status {values['status']}"
+    elif kind == "protocol":
+        outcome, values = "killed", {"ended_by": "protocol"}
+        rule = "messages that no Jupyter kernel sends"
+    made = make_occurrence(cause, id=id, profile=profile, rule=rule, time_ms=time_ms, outcome=outcome)
+    return replace(made, origin="linux" if kind == "signal" else "worker", resource="worker", values=values)
+
+
+def _signal_name(number: object) -> str:
+    try:
+        return signal.Signals(number).name  # type: ignore[arg-type] # whatever the event says; ValueError if none
+    except ValueError:
+        return f"signal {shown(str(number), 20)}"
 
 
 def _amount(value: object) -> float | None:

@@ -1,15 +1,17 @@
-"""The words that ship: every refused call has its own, in both languages, and says something to do."""
+"""The words that ship: every refused call and every cause has its own, in both languages, and says what to do."""
 
 from __future__ import annotations
 
 import json
 import re
+from errno import errorcode
 from pathlib import Path
 
 import pytest
 
 from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.policy.action import ActionKind
+from sentinel_kernel.policy.cause import CALL, CAUSES, STAGES
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.mapping import FILE_NAME, PSEUDO_CALLS, load_mappings
 from sentinel_kernel.policy.profile import list_profiles, load_profile
@@ -18,7 +20,8 @@ from sentinel_kernel.policy.shipped import shipped_directory
 
 PATH = Path(shipped_directory("mappings"), FILE_NAME)
 DOCUMENT = json.loads(PATH.read_text())
-GROUPS = [DOCUMENT["default"], *DOCUMENT["groups"]]
+LISTS = {"groups": "syscalls", "causes": "causes", "errors": "errors"}
+GROUPS = [DOCUMENT["default"], *(group for name in LISTS for group in DOCUMENT[name])]
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -38,7 +41,11 @@ def test_every_refused_call_has_words_of_its_own() -> None:
     assert [call for call in sorted({*refused_calls(), *PSEUDO_CALLS}) if not mappings.has(call)] == []
 
 
-@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.get("syscalls", ["default"])[0])
+@pytest.mark.parametrize(
+    "group",
+    GROUPS,
+    ids=lambda group: next((group[key][0] for key in LISTS.values() if key in group), "default"),
+)
 def test_each_group_speaks_both_languages(group: dict[str, object]) -> None:
     hint = group["hint"]
     assert isinstance(hint, dict)
@@ -47,14 +54,34 @@ def test_each_group_speaks_both_languages(group: dict[str, object]) -> None:
         assert isinstance(chinese, str)
         assert not CHINESE.search(english)
         assert CHINESE.search(chinese)
-        assert english.endswith((".", ")"))
-        assert chinese.endswith(("。", "）"))
+        assert english.endswith((".", ")", "{ended}"))
+        assert chinese.endswith(("。", "）", "{ended}"))
         placeholders = re.findall(r"{(\w+)}", english)
         assert sorted(placeholders) == sorted(re.findall(r"{(\w+)}", chinese))
 
 
-def test_no_call_is_in_two_groups() -> None:
-    keys = [key for group in DOCUMENT["groups"] for key in group["syscalls"]]
+def test_every_cause_has_words_of_its_own_and_so_has_each_of_its_variants() -> None:
+    written = {key for group in DOCUMENT["causes"] for key in group["causes"]}
+    for cause in CAUSES.values():
+        if cause.name == CALL:
+            continue
+        assert cause.name in written
+        assert {f"{cause.name}:{variant}" for variant in cause.variants if variant not in STAGES} <= written
+
+
+@pytest.mark.parametrize("error", [PermissionError(1, ""), OSError(30, ""), OSError(28, ""), MemoryError()])
+def test_an_error_of_which_no_more_is_known_has_words_too(error: Exception) -> None:
+    names = [errorcode.get(getattr(error, "errno", None) or 0, ""), type(error).__name__]
+    words = load_mappings().error_words(names, "strict")
+    assert words is not None
+    assert words.message_en
+    assert words.hint_zh
+    assert load_mappings().error_words(["ValueError"]) is None
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_no_key_is_in_two_groups(name: str) -> None:
+    keys = [key for group in DOCUMENT[name] for key in group[LISTS[name]]]
     assert len(keys) == len(set(keys))
 
 

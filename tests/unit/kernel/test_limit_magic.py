@@ -9,9 +9,11 @@ import pytest
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel.limit_magic import LimitTyped, read_line
 from sentinel_kernel.kernel.limit_signs import signs
-from sentinel_kernel.kernel.limit_words import MAGIC, limit_death, limit_reached
+from sentinel_kernel.policy.hints import complete
+from sentinel_kernel.policy.occurrence import limit_violation
 from sentinel_kernel.policy.own_limits import beyond, parse_limits, raise_ceiling, with_own
 from sentinel_kernel.policy.plan import Sizes
+from sentinel_kernel.policy.word_values import MAGIC
 from sentinel_kernel.record import replace
 
 SIZES = Sizes(
@@ -130,10 +132,13 @@ def test_every_limit_has_words_in_both_languages_for_every_stage(name: str, stag
         "detail": "",
         "grace_seconds": 5,
     }
-    for words in (limit_reached(limit), limit_death(limit)):
-        assert "strict" in words.message_en
-        assert "strict" in words.message_zh
-        for text in (words.message_en, words.message_zh, words.hint_en, words.hint_zh):
+    for died in (False, True):
+        told = complete(limit_violation(limit, id="x", time_ms=0, died=died))
+        assert told.message is not None
+        assert told.hint is not None
+        assert "strict" in told.message.en
+        assert "strict" in told.message.zh
+        for text in (told.message.en, told.message.zh, told.hint.en, told.hint.zh):
             assert text
             assert "{" not in text
-        assert any("\u4e00" <= letter <= "\u9fff" for letter in words.hint_zh)
+        assert any("\u4e00" <= letter <= "\u9fff" for letter in told.hint.zh)

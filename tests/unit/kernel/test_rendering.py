@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from sentinel_kernel.kernel import rendering, words
 from sentinel_kernel.kernel.output_rule import NOTICE_TYPE, VIOLATION_TYPE
+from sentinel_kernel.kernel.violation_card import violation_bundle
+from sentinel_kernel.policy.hints import complete
+from sentinel_kernel.policy.occurrence import death_violation
 
 EVIL = "<script>alert(1)</script>\" onload='x' \u202e\x1b[2J\r\n&amp;" + "y" * 5000
 
@@ -57,7 +60,7 @@ def violation(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_violation_is_words_html_and_data(language: str) -> None:
-    shown = rendering.violation_bundle(violation(count=7), language)
+    shown = violation_bundle(violation(count=7), language)
     assert shown[VIOLATION_TYPE]["count"] == 7
     message, hint = ("No.", "Do.") if language == "en" else ("不。", "做。")
     assert shown["text/plain"] == f"[SEMANTIC] {message} (×7)\nHINT → {hint}"
@@ -75,7 +78,7 @@ def test_a_violation_is_words_html_and_data(language: str) -> None:
         assert part in text
 
 
-HARMLESS_TAGS = {"div", "strong", "code", "pre", "table", "tbody", "tr", "th", "td"}
+HARMLESS_TAGS = {"div", "strong", "em", "code", "pre", "table", "tbody", "tr", "th", "td", "ol", "li"}
 HARMLESS_ATTRIBUTES = {"style", "class", "role", "aria-label", "scope"}
 
 
@@ -84,7 +87,7 @@ HARMLESS_ATTRIBUTES = {"style", "class", "role", "aria-label", "scope"}
 )
 @given(text=st.text(max_size=50) | st.just(EVIL))
 def test_no_field_of_a_violation_comes_alive(field: str, text: str) -> None:
-    page = Page(rendering.violation_bundle(violation(**{field: text}), "en")["text/html"])
+    page = Page(violation_bundle(violation(**{field: text}), "en")["text/html"])
     assert page.tags <= HARMLESS_TAGS
     assert page.attributes <= HARMLESS_ATTRIBUTES
     assert len(page.text) < 4000
@@ -97,16 +100,63 @@ def test_no_field_of_a_violation_comes_alive(field: str, text: str) -> None:
         {"process": {"command": EVIL, "is_worker": False}},
         {"message": {"en": EVIL}, "hint": {"en": EVIL}},
         {"remedies": [{"kind": "magic", "text": EVIL}, {"kind": "magic"}, 5]},
+        {"library": {"file": EVIL, "line": EVIL, "function": EVIL}, "thread": EVIL, "function": EVIL},
+        {"subject": {"kind": "path", "text": EVIL}, "error": {"ename": EVIL, "errno_name": None}},
+        {"subject": {"kind": EVIL, "text": EVIL}, "limit": {"name": EVIL}, "started_line": EVIL},
         {"arguments": None, "process": None, "message": None, "hint": 5, "remedies": None, "count": "x"},
     ],
 )
 def test_odd_violations_are_shown_harmlessly(changes: dict[str, Any]) -> None:
-    shown = rendering.violation_bundle(violation(**changes), "en")
+    shown = violation_bundle(violation(**changes), "en")
     page = Page(shown["text/html"])
     assert page.tags <= HARMLESS_TAGS
     assert page.attributes <= HARMLESS_ATTRIBUTES
     assert "\x1b" not in shown["text/plain"]
     assert shown["text/plain"].count("\n") == 1
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_card_names_the_place_the_subject_the_limit_and_what_to_try_first(language: str) -> None:
+    shown = violation_bundle(
+        violation(
+            function="load",
+            library={"file": "requests/adapters.py", "line": 667, "function": "send"},
+            thread="Thread-1",
+            started_line=2,
+            subject={"kind": "path", "text": "/srv/data"},
+            limit={"name": "memory", "used": 3 << 20, "allowed": 4 << 20, "unit": "bytes"},
+            confidence="likely",
+            error={"ename": "OSError", "errno_name": "EPERM"},
+            remedies=[
+                {
+                    "kind": "magic",
+                    "text": "%sentinel_limit memory=8M",
+                    "why": {"en": "because", "zh": "因为"},
+                },
+                {"kind": "code", "text": "writes to /tmp", "code": "open('/tmp/x')"},
+            ],
+        ),
+        language,
+        {"name": "memory"},
+    )
+    text = Page(shown["text/html"]).text
+    for part in (
+        "load",
+        "requests/adapters.py:667 send",
+        "Thread-1",
+        "/srv/data",
+        "3 MiB",
+        "4 MiB",
+        "OSError",
+    ):
+        assert part in text
+    assert {"en": "likely", "zh": "很可能"}[language] in text
+    assert text.index("memory=8M") < text.index("writes to /tmp")
+    assert {"en": "because", "zh": "因为"}[language] in text
+    assert "open('/tmp/x')" not in text
+    assert shown[NOTICE_TYPE]["limit"] == {"name": "memory"}
+    assert shown[NOTICE_TYPE]["kind"] == "limit"
+    assert shown[NOTICE_TYPE]["hint"] == {"en": "Do.", "zh": "做。"}
 
 
 def test_a_table_shows_untrusted_values_as_text() -> None:
@@ -131,7 +181,10 @@ def test_a_table_shows_untrusted_values_as_text() -> None:
     ],
 )
 def test_every_death_has_words_in_both_languages(cause: dict[str, Any], language: str) -> None:
-    told = words.death(cause, None)
+    made = None
+    if cause.get("kind") != "rule_kill":
+        made = complete(death_violation(cause, id="x", profile="strict", time_ms=1)).to_json()
+    told = words.death(cause, made)
     assert told.message_en.endswith(words.LOST_EN)
     assert told.message_zh.endswith(words.LOST_ZH)
     assert told.hint(language)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from sentinel_kernel.kernel.limit_words import limit_death, limit_reached
+from sentinel_kernel.policy.hints import complete
+from sentinel_kernel.policy.occurrence import limit_violation
 from sentinel_kernel.supervisor import headroom, memory_use
 from sentinel_kernel.supervisor.headroom import Headroom
 from sentinel_kernel.supervisor.memory_use import MemoryUse
@@ -57,16 +58,25 @@ def _limit(stage: str, allowed: int) -> dict[str, Any]:
     return memory_limit(current, stage, 200 << 20, allowed, _NO_USE, _NO_USE)
 
 
+def _told(limit: dict[str, Any], *, died: bool) -> tuple[str, str, str]:
+    told = complete(limit_violation(limit, id="x", time_ms=0, died=died))
+    assert told.message is not None
+    assert told.hint is not None
+    return told.message.en, told.message.zh, told.hint.en + told.hint.zh
+
+
 @pytest.mark.parametrize("stage", ["soft", "refused", "kill", "death"])
 def test_a_machine_that_is_short_is_not_blamed_on_the_limit(stage: str) -> None:
-    tell = limit_death if stage == "death" else limit_reached
-    short, full = tell(_limit(stage, 256 << 20)), tell(_limit(stage, 1 << 30))
-    assert "machine" in short.message_en
-    assert "计算机" in short.message_zh
-    assert "256" in short.message_en
-    assert "%sentinel_limit" not in short.hint_en + short.hint_zh
-    assert "machine" not in full.message_en
-    assert "memory=" in full.hint_en
+    died = stage == "death"
+    stage = "kill" if died else stage
+    english, chinese, hints = _told(_limit(stage, 256 << 20), died=died)
+    assert "machine" in english
+    assert "计算机" in chinese
+    assert "256" in english
+    assert "%sentinel_limit" not in hints
+    english, _, hints = _told(_limit(stage, 1 << 30), died=died)
+    assert "machine" not in english
+    assert "memory=" in hints
 
 
 def test_the_exception_names_no_more_than_can_be_had() -> None:
