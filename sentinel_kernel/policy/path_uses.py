@@ -88,10 +88,10 @@ def with_value(cell: CellSource, literal: Literal, old: str, new: str) -> str | 
     """Return the source of ``literal`` with ``new`` for ``old`` at its beginning; None where that can't be written."""
     source = cell.segment(literal.node)
     found = _LITERAL.match(source)
-    if found is None or not _HARMLESS.fullmatch(new):
+    if found is None:
         return None
     body = source[found.end() :]
-    if body.startswith(old):
+    if body.startswith(old) and _HARMLESS.fullmatch(new):
         return source[: found.end()] + new + body[len(old) :]
     if literal.partial or not literal.value.startswith(old):
         return None

@@ -7,7 +7,7 @@ import re
 
 from sentinel_kernel.policy.cell_source import Edit
 from sentinel_kernel.policy.change import Change
-from sentinel_kernel.policy.path_uses import CREATE, READ, WRITING, literals, uses, with_value
+from sentinel_kernel.policy.path_uses import CREATE, READ, UNKNOWN, WRITING, literals, uses, with_value
 from sentinel_kernel.policy.violation import Text
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def moved_writes(cell: CellSource, violation: Violation, leeway: Leeway) -> Chan
     for start, end in cell.shell_lines():
         for found in _SHELL_TARGET.finditer(cell.text, start, end):
             if plan.unwritable(found[1]):
-                plan.move(found[1], texts, certain=True)
+                plan.move(found[1], texts, certain=True, made=True)
     return plan.change()
 
 
@@ -101,8 +101,8 @@ class _Plan:
             bool(self._leeway.workspace) or not _is_below(path, "/home")
         )
 
-    def move(self, failing: str, texts: list[Literal], *, certain: bool) -> None:
-        """Move ``failing`` into the new place, and with it what is named after it."""
+    def move(self, failing: str, texts: list[Literal], *, certain: bool, made: bool = False) -> None:
+        """Move ``failing`` into the new place, and what is named after it; ``made``: a command makes it anew."""
         failing = _normal(failing)
         if failing in self._moved:
             return
@@ -119,7 +119,8 @@ class _Plan:
         if whole:
             for text in whole:
                 self._replace(text, self.place(name) + _normal(text.value)[len(failing) :], len(text.value))
-            self._keep_content(failing, name, done)
+            if not made:
+                self._keep_content(failing, name, done)
             self._follow_folder(os.path.dirname(failing), texts, min(text.node.lineno for text in whole))  # type: ignore[attr-defined]
         else:
             self._move_beginnings(failing, texts)
@@ -162,7 +163,8 @@ class _Plan:
 
     def _keep_content(self, failing: str, name: str, done: list[Use]) -> None:
         """Copy what is there first, where the cell does more than to make it anew."""
-        if done and done[0].kind != CREATE and any(use.kind != CREATE for use in done):
+        known = [use.kind for use in done if use.kind != UNKNOWN]
+        if known and known[0] != CREATE:
             self.copies[failing] = self.place(name)
 
     def _follow_folder(self, folder: str, texts: list[Literal], line: int) -> None:

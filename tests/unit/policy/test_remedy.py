@@ -1,0 +1,279 @@
+"""Remedies: only what changes the outcome, within the ceiling, least privilege first."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sentinel_kernel.abi.architecture import AUDIT_ARCH_X86_64, X86_64
+from sentinel_kernel.policy.compare import compiled, lets_through
+from sentinel_kernel.policy.leeway import Leeway
+from sentinel_kernel.policy.occurrence import make_occurrence
+from sentinel_kernel.policy.profile import list_profiles, load_profile
+from sentinel_kernel.policy.profile_document import parse_profile
+from sentinel_kernel.policy.remedy import beyond_ceiling, remedies_for
+from sentinel_kernel.policy.request import Request
+from sentinel_kernel.policy.verdict import judge
+from sentinel_kernel.policy.violation import Limit, Violation, make_violation
+from sentinel_kernel.record import replace
+
+MIB, GIB = 1 << 20, 1 << 30
+SHIPPED = tuple(load_profile(name) for name in list_profiles())
+SIZES: dict[str, float | None] = {
+    "memory_bytes": GIB, "cpu_count": 1, "pids": 128, "disk_bytes": 256 * MIB, "tmp_bytes": 256 * MIB,
+    "shm_bytes": 128 * MIB, "open_files": 4096, "file_size_bytes": None, "output_bytes": None, "wall_seconds": None,
+    "cpu_seconds": None,
+}  # fmt: skip
+MOST: dict[str, float | None] = {
+    **SIZES, "memory_bytes": 10 * GIB, "cpu_count": None, "pids": 4096, "disk_bytes": 4 * GIB, "tmp_bytes": 2 * GIB,
+    "shm_bytes": 2 * GIB, "open_files": 65536,
+}  # fmt: skip
+LEEWAY = Leeway(profiles=SHIPPED, sizes=SIZES, most=MOST, workspace="/home/u/nb", python="/env/bin/python")
+LOOPBACK = 'import socket\ns = socket.create_server(("127.0.0.1", 0))'
+
+
+def refused(name: str, *arguments: int, profile: str = "strict", killed: bool = False) -> Violation:
+    policy = compiled(LEEWAY.profile(profile), "x86_64")  # type: ignore[arg-type]
+    padded = (*arguments, *(0,) * (6 - len(arguments)))
+    asked = Request(X86_64.syscalls[name], AUDIT_ARCH_X86_64, padded, 1, 1, "python", True, {})  # type: ignore[arg-type]
+    verdict = judge(asked, policy)
+    assert (verdict.kind == "kill") is killed
+    return make_violation(asked, verdict, policy, "id", 0)
+
+
+def occurred(cause: str, subject: tuple[str, str] | None = None, **fields: Any) -> Violation:
+    made = make_occurrence(cause, id="id", profile="strict", rule="rule", time_ms=0, subject=subject)
+    return replace(made, **fields)
+
+
+def limited(name: str, allowed: float, unit: str = "bytes", **fields: Any) -> Violation:
+    return occurred(name, limit=Limit(name, "refused", None, allowed, unit, own=False, backend="x"), **fields)
+
+
+def texts(violation: Violation, code: str | None = None, leeway: Leeway = LEEWAY) -> list[str]:
+    return [remedy.text for remedy in remedies_for(violation, code=code, leeway=leeway)]
+
+
+# --- profiles
+
+
+def test_a_server_inside_the_sandbox_gets_the_profile_with_loopback() -> None:
+    found = remedies_for(refused("socket", 2, 1), code=LOOPBACK, leeway=LEEWAY)
+    assert [remedy.text for remedy in found] == ["%sentinel_profile datascience"]
+    assert found[0].why is not None
+    assert "127.0.0.1" in found[0].why.en
+    assert "127.0.0.1" in found[0].why.zh
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        None, "", "s = f()",
+        'import urllib.request\nurllib.request.urlopen("https://example.org/data.csv")',
+        'import socket\nsocket.create_connection(("example.org", 80))',
+        "import socket\ns = socket.socket()\ns.connect((host, 80))",
+        'import socket\ns = socket.socket()\ns.connect(("93.184.216.34", 80))',
+        "!pip install seaborn", "!curl -O https://example.org", "%pip install x",
+        "from sklearn.datasets import fetch_openml\nfetch_openml('mnist_784')",
+    ],
+)  # fmt: skip
+def test_no_profile_is_offered_for_a_socket_that_may_lead_outside(code: str | None) -> None:
+    assert texts(refused("socket", 2, 1), code) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import http.server\nhttp.server.HTTPServer(('', 0), None)",
+        "import asyncio\nawait asyncio.start_server(f, 'localhost', 0)",
+        "import socket\ns = socket.socket()\nprint(s.family)",
+        "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:8000/x')",
+        "from multiprocessing.connection import Listener\nListener(('localhost', 0))",
+    ],
+)
+def test_what_speaks_with_itself_gets_the_profile(code: str) -> None:
+    assert texts(refused("socket", 2, 1), code) == ["%sentinel_profile datascience"]
+
+
+@pytest.mark.parametrize("kind", [3, 10, 3 | 0o2000000])
+def test_a_raw_socket_is_no_profiles_to_give(kind: int) -> None:
+    assert texts(refused("socket", 2, kind), LOOPBACK) == []
+
+
+def test_a_lock_and_a_ceiling_are_kept() -> None:
+    socket = refused("socket", 2, 1)
+    locked = replace(LEEWAY, locked=True)
+    strict = replace(LEEWAY, ceiling="strict")
+    assert texts(socket, LOOPBACK, locked) == []
+    assert texts(socket, LOOPBACK, strict) == []
+    assert beyond_ceiling(socket, code=LOOPBACK, leeway=strict)
+    assert beyond_ceiling(socket, code=LOOPBACK, leeway=locked)
+    assert not beyond_ceiling(socket, code=LOOPBACK, leeway=LEEWAY)
+    assert texts(socket, LOOPBACK, replace(strict, started="datascience")) == [
+        "%sentinel_profile datascience"
+    ]
+
+
+def test_what_no_profile_gives_is_not_beyond_the_ceiling() -> None:
+    assert not beyond_ceiling(refused("chroot"), code="x", leeway=LEEWAY)
+
+
+KILLED_WITH_HANDLER = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.ptrace(0, 0, 0, 0) == -1:
+    print("no tracing here")
+"""
+
+
+def test_a_profile_that_refuses_where_this_one_kills_helps_a_cell_that_handles_it() -> None:
+    killed = refused("ptrace", killed=True)
+    assert texts(killed, KILLED_WITH_HANDLER) == ["%sentinel_profile datascience"]
+    assert texts(killed, "import ctypes\nctypes.CDLL(None).ptrace(0, 0, 0, 0)") == []
+    assert texts(refused("mount", killed=True), KILLED_WITH_HANDLER) == []  # killed for everywhere
+
+
+def test_a_profile_that_shows_the_folder_is_offered() -> None:
+    document = json.dumps({"extends": "strict", "filesystem": {"mounts": [{"path": "/data"}]}})
+    more = parse_profile("more", document)
+    leeway = replace(LEEWAY, profiles=(*SHIPPED, more), ceiling="more")
+    hidden = occurred("path_hidden", ("path", "/data/x.csv"))
+    assert texts(hidden, 'open("/data/x.csv")', leeway)[0] == "%sentinel_profile more --carry"
+    assert texts(occurred("path_hidden", ("path", "/database/x.csv")), "", leeway) == []
+
+
+# --- limits
+
+
+@pytest.mark.parametrize(
+    ("violation", "code", "line"),
+    [
+        (limited("memory", GIB), "import numpy as np\na = np.ones((20000, 10000))", "%sentinel_limit memory=4G"),
+        (limited("memory", GIB), "x = bytearray(3 * 1024**3)", "%sentinel_limit memory=7G"),
+        (limited("memory", GIB), "x = bytearray(9 << 30)", "%sentinel_limit memory=10G"),
+        (limited("memory", GIB), "x = [bytearray(1 << 20) for _ in range(4000)]", "%sentinel_limit memory=9G"),
+        (limited("memory", GIB), None, "%sentinel_limit memory=4G"),
+        (limited("pids", 128, "count"), "ts = [Thread(target=f) for _ in range(300)]", "%sentinel_limit pids=1024"),
+        (limited("open_files", 4096, "count"), "fs = [open(n) for _ in range(9000)]",
+         "%sentinel_limit open_files=32768"),
+        (limited("wall_seconds", 2, "seconds"), "import time\ntime.sleep(20)", "%sentinel_limit wall=120"),
+        (limited("wall_seconds", 2, "seconds"), "while True: pass", "%sentinel_limit wall=30"),
+        (limited("cpu_seconds", 1, "seconds"), None, "%sentinel_limit cpu_seconds=30"),
+        (limited("file_size", 1 << 20), "f.write(b'x' * (3 << 20))", "%sentinel_limit file_size=6M"),
+        (limited("output", 1 << 20), "print('x' * 3000000)", "%sentinel_limit output=6M"),
+        (limited("shm", 128 * MIB), "SharedMemory(create=True, size=200 << 20)", "%sentinel_limit shm=512M"),
+        (limited("tmp", 256 * MIB), "!dd if=/dev/zero of=/tmp/x bs=1M count=900",
+         "%sentinel_limit tmp=2G memory=3G"),
+        (occurred("child_killed", limit=Limit("memory", "kill", None, GIB, "bytes", own=False, backend="x")),
+         "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'x = bytearray(2 * 1024**3)'])",
+         "%sentinel_limit memory=5G"),
+    ],
+)  # fmt: skip
+def test_a_limit_is_raised_to_what_the_cell_needs(violation: Violation, code: str | None, line: str) -> None:
+    assert texts(violation, code)[0] == line
+
+
+@pytest.mark.parametrize("name", sorted(MOST))
+def test_no_limit_goes_beyond_the_ceiling(name: str) -> None:
+    from sentinel_kernel.kernel.limit_magic import read_line
+    from sentinel_kernel.policy.limit_remedy import TYPED
+
+    cause, unit = next(((key, unit) for key, (_, field, unit) in TYPED.items() if field == name), ("", ""))
+    if not cause:
+        return
+    for most in (1 << 20, 12345678, 3 * GIB + 5, None):
+        for code in ("x = bytearray(1 << 40)\ntime.sleep(10**9)", "x = 1"):
+            leeway = replace(LEEWAY, most={**MOST, "memory_bytes": 64 * GIB, name: most})
+            for text in texts(limited(cause, (1 << 19), unit), code, leeway):
+                if not text.startswith("%sentinel_limit"):
+                    continue
+                values = dict(read_line(text.split()[1:], chinese=False).limits)
+                assert (values[name] or 0) > 1 << 19
+                assert most is None or (values[name] or 0) <= max(most, 0)
+
+
+def test_a_limit_at_its_ceiling_can_not_be_raised_and_that_is_said() -> None:
+    at_most = limited("memory", 10 * GIB)
+    assert texts(at_most, "x = 1") == []
+    assert beyond_ceiling(at_most, code="x = 1", leeway=LEEWAY)
+    assert (
+        texts(limited("memory", GIB), "x = bytearray(20 << 30)") == []
+    )  # more than the ceiling in one piece
+
+
+def test_where_the_machine_is_short_no_limit_helps() -> None:
+    assert texts(limited("memory", GIB, values={"machine": "short"})) == []
+
+
+def test_a_smaller_pool_comes_before_more_processes() -> None:
+    code = "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(max_workers=500)"
+    found = remedies_for(limited("pids", 128, "count"), code=code, leeway=LEEWAY)
+    assert [remedy.kind for remedy in found] == ["code", "magic", "magic"]
+    assert found[0].code == code.replace("500", "32")
+    assert found[1].text == "%sentinel_limit pids=2048"
+    assert found[2].text == "%sentinel_profile datascience"
+
+
+# --- commands
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "known"),
+    [("sklearn", "scikit-learn", True), ("cv2.dnn", "opencv-python-headless", True), ("pandas", "pandas", True),
+     ("some_thing", "some-thing", False)],
+)  # fmt: skip
+def test_an_absent_package_is_installed_into_the_environment_of_cells(
+    module: str, package: str, *, known: bool
+) -> None:
+    (found,) = remedies_for(occurred("package_absent", ("package", module)), code=None, leeway=LEEWAY)
+    assert found.kind == "command"
+    assert found.text == f"/env/bin/python -m pip install {package}"
+    assert found.why is not None
+    assert ("Only if you know" in found.why.en) is not known
+
+
+@pytest.mark.parametrize("name", ["x; rm -rf ~", "--index-url=http://x", "é", "", "a b", "x\n", "x" * 100])
+def test_no_command_is_made_of_what_is_no_name(name: str) -> None:
+    assert texts(occurred("package_absent", ("package", name))) == []
+
+
+def test_a_copy_is_proposed_of_what_stands_in_the_cell_alone() -> None:
+    hidden = occurred("path_hidden", ("path", "/data/it's.csv"))
+    (found,) = remedies_for(hidden, code='x = open("/data/it\'s.csv").read()', leeway=LEEWAY)
+    assert found.text == "cp -r -- '/data/it'\"'\"'s.csv' /home/u/nb/"
+    assert texts(hidden, "x = load()") == []
+    for secret in ("/home/u/.ssh/id_rsa", "/etc/shadow", "/data/.env"):
+        assert texts(occurred("path_hidden", ("path", secret)), f"open({secret!r})") == []
+
+
+# --- in general
+
+
+def test_every_profile_that_is_named_lets_the_call_through() -> None:
+    for source in SHIPPED:
+        policy = compiled(source, "x86_64")
+        for rules in policy.rules.values():
+            for rule in rules:
+                arguments = [0] * 6
+                for test in rule.tests:
+                    arguments[test.index] = test.value
+                asked = Request(rule.number, AUDIT_ARCH_X86_64, tuple(arguments), 1, 1, "", True)  # type: ignore[arg-type]
+                verdict = judge(asked, policy)
+                if not verdict.report:
+                    continue
+                for remedy in remedies_for(
+                    make_violation(asked, verdict, policy, "id", 0), code=None, leeway=LEEWAY
+                ):
+                    named = remedy.text.removeprefix("%sentinel_profile ")
+                    assert lets_through(compiled(load_profile(named), "x86_64"), rule.number, arguments)
+
+
+@pytest.mark.parametrize("cause", ["name_lookup", "network_unreachable", "path_denied", "call_absent"])
+def test_what_nothing_gives_has_no_remedy(cause: str) -> None:
+    assert texts(occurred(cause, ("path", "/proc/kcore")), 'open("/proc/kcore")') == []
+
+
+def test_what_went_on_needs_none() -> None:
+    assert texts(replace(refused("socket", 2, 1), outcome="continued"), LOOPBACK) == []
