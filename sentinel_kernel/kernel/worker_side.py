@@ -38,6 +38,9 @@ REPLY_BYTES = 512 * 1024 * 1024
 REPLY_SECONDS = 5.0
 """How long after its idle a cell's reply may be on its way. The worker sends it first, on another channel."""
 
+LONG_SECONDS = 0.05
+"""A cell that has run for so long waits at its end for what the supervisor tells of it: a fraction of a millisecond."""
+
 _ABOUT_CELLS = frozenset({"status", "execute_input", "clear_output"})
 _OUTPUTS = BUNDLES | {"stream", "error"}
 _SPEAKING = frozenset({"stream", "error"})
@@ -266,7 +269,10 @@ class WorkerSide:
         self._show_pages(cell)
         self._held_idle = (cell, topic, parts)
         fields: Json = {**end_fields(cell), "suspects": list(cell.suspects.values())}
-        if cell.violations or cell.suspects or cell.failed or host.usage.watched:
+        # What ends with a process of the cell's, or with its memory, is told at its end at the latest; who starts a
+        # process has taken longer than to ask for that takes.
+        long = (host.summary.seconds(cell) or LONG_SECONDS) >= LONG_SECONDS
+        if long or cell.violations or cell.suspects or cell.failed or host.usage.watched:
             host.cell_calls.end_cell(fields, self._release_idle)
         else:
             # Nothing to wait for; who watches the sandbox still wants to know.

@@ -34,8 +34,14 @@ if TYPE_CHECKING:
 _FULL = 0.97
 """From this share on a file system counts as full, and the tasks as used up."""
 
+_CROWDED = 0.5
+"""From this share on the tasks that a cell has left, after it was refused more, are ended."""
+
 _NEARLY = 0.9
 """From this share on of the open files, or of a file's size, an error about them is borne out."""
+
+_PARENT = 1
+"""As the fields of processor_time."""
 
 _NAMED_CHARACTERS = 60
 _CLEARING_SECONDS = 3.0
@@ -179,11 +185,12 @@ class LimitWatch(Keeper):
         self._told.add(str(limit.get("name")))
 
     def _make_room(self, current: Current, used: int, allowed: int) -> int:
-        """End what the cell has started, where it still takes up all tasks; return how many processes that were.
+        """End what the cell has started, where it still takes up most tasks; return how many processes that were.
 
-        Else nothing could be started any more, not even by the worker itself. Its own threads can't be ended.
+        Else nothing could be started any more, not even by the worker itself. Its own threads can't be ended. Where
+        each copy forks until it is refused, and ends then, they are all but all of the tasks only now and then.
         """
-        if used < allowed * _FULL:
+        if used < allowed * _CROWDED:
             return 0
         stopped: set[int] = set()
         deadline = time.monotonic() + _CLEARING_SECONDS
@@ -194,9 +201,17 @@ class LimitWatch(Keeper):
             # Stopped first: what is killed one by one is replaced by what the others fork meanwhile.
             stopped |= {pid for pid in new if self._signal(pid, signal.SIGSTOP)} | set(new)
         ended = sum(self._signal(pid, signal.SIGKILL) for pid in stopped)
-        while time.monotonic() < deadline and any(map(is_running, self._started_by_cell(current))):
+        while time.monotonic() < deadline and self._takes_room(current, stopped):
             time.sleep(_DYING_SECONDS)  # the next cell must find them gone, and nothing else is left to serve
         return ended
+
+    def _takes_room(self, current: Current, ended: set[int]) -> bool:
+        """Tell whether one of ``ended`` counts still: until init has reaped it. The worker reaps its own."""
+        for pid in ended.intersection(processes_below(current.sandbox.pid)):
+            fields = stat_fields(pid)
+            if fields and (fields[STATE] not in ENDED or int(fields[_PARENT]) != current.worker_pid):
+                return True
+        return False
 
     def _started_by_cell(self, current: Current) -> list[int]:
         return [

@@ -139,7 +139,7 @@ def try_case(client: Any, case: Case) -> dict[str, Any]:
         problems.append(f"nothing says {case.says!r}: {outcome.words}")
     after = run_cell(client, "print(kept + 1)")
     if case.survives and "42" not in after.text:  # IPython may say that it can write no history
-        problems.append(f"the variables are lost: {after.reply.get('ename')}")
+        problems.append(f"the variables are lost: {after.reply.get('ename')}: {after.reply.get('evalue')}")
     if not case.survives and after.reply.get("ename") != "NameError":
         problems.append(f"the next cell gave {after.reply}")
     cleaned = run_cell(client, "%sentinel_reset" if case.clean == "reset" else case.clean or "pass")
