@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.cells import Shown
+from sentinel_kernel.kernel.earlier_cells import EarlierCells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +27,9 @@ DISPLAYS_PER_CELL = 50
 
 _REMEMBERED_DISPLAYS = 2000
 
-
 _PLACE = ("line", "function", "library", "thread", "started_line", "confidence")
 """What is known of a violation's place only a few milliseconds behind it."""
+
 
 class Displays:
     """Publishes the host's displays and keeps them up to date. ``complete`` adds the words to a violation."""
@@ -39,6 +40,7 @@ class Displays:
         self._language = language
         self._complete = complete
         self._timer: Timer | None = None
+        self._earlier = EarlierCells()
         self._stale: list[tuple[Cell, Shown]] = []
         self.ids: dict[str, None] = {}
         """The display ids that are the host's own; the worker may not use them."""
@@ -90,9 +92,14 @@ class Displays:
         """Add which cell it was, and the text of the line where that is known."""
         if cell is None:
             return violation
-        placed = {**violation, "cell": cell.request.msg_id, "execution_count": cell.execution_count}
+        earlier = self._earlier.find(violation.get("cell"))
+        placed = {**violation}
+        if earlier is None:
+            placed |= {"cell": cell.request.msg_id, "execution_count": cell.execution_count}
+        else:
+            placed["execution_count"] = earlier.execution_count
         line = violation.get("line")
-        lines = cell.code.split("\n")
+        lines = (cell if earlier is None else earlier).code.split("\n")
         if isinstance(line, int) and 1 <= line <= len(lines) and not violation.get("source"):
             placed["source"] = lines[line - 1].strip()[:200]
         return placed
@@ -148,6 +155,7 @@ class Displays:
 
     def bring_up_to_date(self, cell: Cell) -> None:
         """Publish the counts of ``cell`` that changed, and what waited for its execute_input."""
+        self._earlier.remember(cell)
         while self.waiting and cell.began and not cell.silent:
             self.notice(self.waiting.pop(0), "notice", cell.request.header)
         for shown in cell.violations.values():

@@ -11,7 +11,6 @@ from enum import Enum
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.record import MutableRecord, as_dict, fresh, replace
 from sentinel_kernel.supervisor.channels import RunDirectory
-from sentinel_kernel.supervisor.held_line import HeldLine
 from sentinel_kernel.supervisor.preparation import chosen_processors, compile_filter, prepare
 from sentinel_kernel.supervisor.sandbox import start_sandbox
 from sentinel_kernel.supervisor.switching import Switching
@@ -26,11 +25,13 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.compiled import CompiledPolicy
     from sentinel_kernel.supervisor.backend import Backend, Backends
     from sentinel_kernel.supervisor.channels import Channels
+    from sentinel_kernel.supervisor.held_line import HeldLine
     from sentinel_kernel.supervisor.identities import Identities, IdentityLease
     from sentinel_kernel.supervisor.ledger import Ledger
     from sentinel_kernel.supervisor.notifications import NotificationHandler
     from sentinel_kernel.supervisor.preparation import Preparation, StartRequest
     from sentinel_kernel.supervisor.sandbox import Sandbox
+    from sentinel_kernel.supervisor.started import Started
 
 _ERROR_OUTPUT_BYTES = 8192
 _SHOWN_CHARACTERS = 1500
@@ -68,12 +69,15 @@ class Current(MutableRecord):
     worker_pid: int = -1
     worker_pidfd: int = -1
     held_line: HeldLine | None = None
+    started: Started | None = None
     word_pipe: int = -1
     """Write end of the pipe that the worker's MemoryError takes its text from."""
     unsettled: int = 0
     """How many looks are due for processes that a change of the sizes has missed (supervisor/switching.py)."""
     peak_tasks: int = 0
     """The most processes and threads that the meter has seen since the cell began."""
+    held_peaks: dict[str, int] = fresh(default_factory=dict)
+    """The most bytes that it has seen in each file system in memory since then, by the name of the size."""
     heritage: tuple[Any, ...] = ()
     """What init hands down to its children, as it was before the first worker (supervisor/heritage.py)."""
     error_output: bytearray = fresh(default_factory=bytearray)
@@ -209,6 +213,21 @@ def watch_dump(current: Current, poll: select.poll) -> None:
         unwatch(current, poll, descriptor)
 
 
+def begin_places(current: Current, message: dict[str, Any]) -> None:
+    """Take note of a cell, so that its lines are known in a stack."""
+    if current.handler.places is not None:
+        current.handler.places.begin_cell()
+    if current.held_line is not None:
+        current.held_line.begin_cell(str(message.get("msg_id")), str(message.get("code") or ""))
+
+
+def end_places(current: Current, message: dict[str, Any]) -> None:
+    """Take what has come of a stack: it is whole before the cell can end."""
+    if current.held_line is not None:
+        current.held_line.settle(now=True)
+        current.held_line.names.end(str(message.get("msg_id")))
+
+
 def interrupt(current: Current) -> bool:
     """Send SIGINT to the worker's process group: the worker and the children that it started; False if it is dead."""
     if current.worker_pid <= 1:
@@ -226,13 +245,19 @@ def give_channels(current: Current, request: StartRequest) -> None:
     """Ask init for a worker on the channels that were made for it, with a pipe for its stack dumps."""
     if current.channels is None:
         return
+    # Imported by now, beside what answers calls.
+    from sentinel_kernel.supervisor.held_line import HeldLine  # noqa: PLC0415
+    from sentinel_kernel.supervisor.started import Started  # noqa: PLC0415
+
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     words, current.word_pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    current.started = Started()
     try:
         current.link.fork_worker(
             current.channels.listening,
             writer,
             words,
+            current.started.descriptor,
             (*request.argv, *request.argv_once),
             current.preparation.plan.workspace,
             current.preparation.profile.preload,
@@ -241,9 +266,18 @@ def give_channels(current: Current, request: StartRequest) -> None:
     finally:
         os.close(writer)
         os.close(words)
-    current.held_line = current.handler.held_line = HeldLine(reader, STACK_SIGNAL)
+    current.held_line = HeldLine(reader, STACK_SIGNAL)
     current.channels.close()
     current.channels = None
+
+
+def watch_calls(current: Current, ledger: Ledger, pid: int) -> None:
+    """Have the calls of the worker ``pid``, which has run no cell yet, told with their places."""
+    current.handler.worker_pid = pid
+    if current.held_line is not None and current.started is not None:
+        from sentinel_kernel.supervisor.placing import Places  # noqa: PLC0415 - imported by now, as above
+
+        current.handler.places = Places(ledger, current.held_line, current.started, pid)
 
 
 def drop_worker(current: Current, poll: select.poll) -> None:
@@ -254,10 +288,12 @@ def drop_worker(current: Current, poll: select.poll) -> None:
         os.close(current.worker_pidfd)
     if current.held_line is not None:
         current.held_line.close()
+    if current.started is not None:
+        current.started.close()
     if current.word_pipe >= 0:
         os.close(current.word_pipe)
         current.word_pipe = -1
-    current.held_line = current.handler.held_line = None
+    current.held_line = current.started = current.handler.places = None
     current.worker_pidfd = current.worker_pid = current.handler.worker_pid = -1
 
 

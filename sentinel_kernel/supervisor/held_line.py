@@ -2,7 +2,9 @@
 
 The worker registers faulthandler for one real-time signal. While a call is held, that signal stays pending; when the
 refusal is answered the handler writes the thread's Python stack to a pipe before Python goes on, so the dump is there
-before the cell can end, also where the code swallows the exception.
+before the cell can end, also where the code swallows the exception. Forked children have the handler and the pipe too.
+
+One dump is under way at a time, or two would be mixed in the pipe. A call of another thread stays held meanwhile.
 """
 
 from __future__ import annotations
@@ -12,28 +14,69 @@ import os
 import time
 
 from sentinel_kernel.linux.process import signal_thread
+from sentinel_kernel.policy.cell_lines import CellNames
 from sentinel_kernel.policy.stack_dump import (
     MAXIMUM_BYTES,
-    cell_line,
-    only_cell_line,
+    Place,
+    is_whole,
+    only_place,
+    parse_crash,
     parse_stack,
     parse_stacks,
+    place_of,
 )
+from sentinel_kernel.record import MutableRecord, Record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
-_SETTLE_SECONDS = 0.003
-"""A dump is many small writes; after this long without one it is taken as whole."""
+    from sentinel_kernel.policy.request import Request
+
+    Done = Callable[[Place | None], object]
+
+_SETTLE_SECONDS = 0.02
+"""A dump is many small writes; one that does not end as stacks do is taken as whole so long after the last."""
+
+_SETTLE_ALL_SECONDS = 0.003
+"""The same for the stacks of all threads, of which none is the last."""
 
 _PATIENCE_SECONDS = 0.5
 _LONG_PATIENCE_SECONDS = 1.0
 """The same where nothing but a person's answer waits."""
 
+_SILENT_SECONDS = 0.02
+"""A thread that no longer has the signal pending, and has written nothing so long after, runs no Python."""
+
+_MOST_WAITING = 32
+_WAITING_SECONDS = 0.1
+"""So many calls stay held until it is their turn, and so long; after that they are answered, and have no line."""
+
+_DISCARDED_READS = 16
 _STATUS_BYTES = 8192
 _STATUS_READS = 128
 """65,536 supplementary groups of ten digits fit; the signals come after them."""
+
+
+class _Asked(MutableRecord):
+    """The dump that is under way."""
+
+    done: Done
+    thread: int
+    number: int
+    since: float
+    until: float
+    silent_since: float | None = None
+
+
+class _Waiting(Record):
+    """A held call whose turn has not come."""
+
+    process: int
+    thread: int
+    done: Done
+    answer: Callable[[], object]
+    until: float
 
 
 class HeldLine:
@@ -42,48 +85,115 @@ class HeldLine:
     def __init__(self, descriptor: int, signal_number: int) -> None:
         """Read dumps from ``descriptor``; ``signal_number`` is what the worker registered."""
         self.descriptor = descriptor
+        self.names = CellNames()
+        """The cells that this worker was given."""
+
+        self.last: Place | None = None
+        """The last line of a running cell that was seen, since the newest cell began."""
+
         self._signal = signal_number
-        self._asked: str | None = None
-        self._since = 0.0
+        self._pipe = ""
+        """The worker's end of the pipe, as /proc names it."""
+        self._number = -1
+        """Its number in the worker and what it forks."""
+        self._asked: _Asked | None = None
         self._all = False
         """The stacks of all threads are under way, not one."""
         self._dump = bytearray()
         self._settled: float | None = None
+        self._waiting: list[_Waiting] = []
 
     @property
     def expected(self) -> bool:
         """Whether a stack is under way."""
-        patience = _LONG_PATIENCE_SECONDS if self._all else _PATIENCE_SECONDS
-        return self._asked is not None and time.monotonic() - self._since < patience
+        return self._asked is not None
 
-    def ask(self, violation_id: str, process: int, thread: int) -> None:
-        """Signal the held ``thread`` of the worker, where that is safe and no other dump is under way."""
-        now = time.monotonic()
-        if self.expected:
-            return
-        if not catches(thread, self._signal):
-            return  # a signal that nobody catches would end the worker
+    def begin_cell(self, msg_id: str, code: str) -> None:
+        """Take note of a cell that begins."""
+        self.names.begin(msg_id, code)
+        self.last = None
+
+    def reaches(self, request: Request) -> bool:
+        """Tell whether who makes a call has the handler: the worker and what it forks, not what it executes."""
+        return catches(request.tid, self._signal)
+
+    def ask_held(self, process: int, thread: int, done: Done, answer: Callable[[], object]) -> None:
+        """Find where a held call comes from and have it answered: at once, or when the dump before it is whole.
+
+        ``done`` is called once, with the place or None.
+        """
+        asked = self._asked
+        if asked is not None and asked.thread == thread:
+            self.settle(now=True)  # a thread that makes its next call has written all
+        if self._asked is None:
+            if not self.ask(process, thread, done):
+                done(None)
+            answer()
+        elif len(self._waiting) < _MOST_WAITING:
+            self._waiting.append(_Waiting(process, thread, done, answer, time.monotonic() + _WAITING_SECONDS))
+        else:
+            done(None)
+            answer()
+
+    def ask(self, process: int, thread: int, done: Done, patience: float = _PATIENCE_SECONDS) -> bool:
+        """Signal a thread, where that is safe and no other dump is under way; False where not."""
+        if self._asked is not None or not self._is_safe(process, thread, self._signal):
+            return False
         self._discard()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            signal_thread(process, thread, self._signal)
-            self._asked, self._since, self._all = violation_id, now, False
+        return self._send(process, thread, self._signal, done, patience)
 
-    def ask_beside(self, identifier: str, process: int, held: Collection[int]) -> bool:
+    def ask_beside(
+        self, process: int, held: Collection[int], done: Done, patience: float = _LONG_PATIENCE_SECONDS
+    ) -> bool:
         """Have one of the worker's other threads dump the stacks of all, while those in ``held`` wait; False: none can.
 
         faulthandler looks at the other threads as they stand, without their help.
         """
-        if self.expected:
+        if self._asked is not None:
             return False
         number = self._signal - 1  # STACKS_SIGNAL of worker_link.py
         with contextlib.suppress(OSError, ValueError):
-            for thread in map(int, os.listdir(f"/proc/{process}/task")):
-                if thread not in held and catches(thread, number):
+            first, *threads = sorted(map(int, os.listdir(f"/proc/{process}/task")))
+            # ipykernel's own threads before any of the cells', which may wait for something that a signal ends.
+            for thread in (*threads, first):
+                if thread not in held and self._is_safe(process, thread, number):
                     self._discard()
-                    signal_thread(process, thread, number)
-                    self._asked, self._since, self._all = identifier, time.monotonic(), True
-                    return True
+                    return self._send(process, thread, number, done, patience)
         return False
+
+    def _send(self, process: int, thread: int, number: int, done: Done, patience: float) -> bool:
+        now = time.monotonic()
+        try:
+            signal_thread(process, thread, number)
+        except OSError:
+            return False
+        self._asked = _Asked(done, thread, number, now, now + patience)
+        self._all = number != self._signal
+        return True
+
+    def _is_safe(self, process: int, thread: int, number: int) -> bool:
+        """Tell whether a signal does no harm: it is caught, and what its handler writes to is still our pipe.
+
+        A forked child that became a daemon has closed all, and may have a file of its own under that number.
+        """
+        return catches(thread, number) and self._has_pipe(process)
+
+    def _has_pipe(self, process: int) -> bool:
+        try:
+            if self._number < 0:
+                # The first one to be asked is the worker, or what it has just forked.
+                self._pipe = f"pipe:[{os.fstat(self.descriptor).st_ino}]"
+                numbers = sorted(map(int, os.listdir(f"/proc/{process}/fd")))
+                self._number = next((number for number in numbers if self._is_pipe(process, number)), -1)
+            return self._number >= 0 and self._is_pipe(process, self._number)
+        except (OSError, ValueError):
+            return False
+
+    def _is_pipe(self, process: int, number: int) -> bool:
+        try:
+            return os.readlink(f"/proc/{process}/fd/{number}") == self._pipe
+        except OSError:
+            return False
 
     def readable(self) -> None:
         """Take what the worker wrote."""
@@ -95,43 +205,124 @@ class HeldLine:
             return
         self._dump += chunk
         del self._dump[:-MAXIMUM_BYTES]
-        self._settled = time.monotonic() + _SETTLE_SECONDS
+        if self._all:
+            self._settled = time.monotonic() + _SETTLE_ALL_SECONDS
+        else:
+            whole = is_whole(bytes(self._dump[-_STATUS_BYTES:]))
+            self._settled = time.monotonic() + (0.0 if whole else _SETTLE_SECONDS)
 
     def due_seconds(self) -> float | None:
-        """Return in how many seconds :meth:`take` has an answer, or None."""
-        return None if self._settled is None else max(0.0, self._settled - time.monotonic())
+        """Return in how many seconds :meth:`settle` has something to do, or None."""
+        if self._asked is None:
+            return None
+        dues = [self._asked.until if self._settled is None else self._settled]
+        if self._settled is None:
+            dues.append((self._asked.silent_since or self._asked.since) + _SILENT_SECONDS)
+        dues += [waiting.until for waiting in self._waiting[:1]]
+        return max(0.0, min(dues) - time.monotonic())
 
-    def take(self, *, now: bool = False) -> tuple[str, int] | None:
-        """Return (violation id, line of the cell) once a dump is whole; ``now`` takes what there is."""
+    def settle(self, *, now: bool = False) -> None:
+        """Hand over a dump that is whole, or given up, and go on to the next; ``now`` takes what there is."""
         if now and self._asked is not None:
             self.readable()
-        if self._asked is None or self._settled is None or (not now and self._settled > time.monotonic()):
-            return None
+        while self._asked is not None and (self._is_settled() or now):
+            now = False
+            self._hand_over(self._asked)
+            self._ask_next()
+        clock = time.monotonic()
+        while self._waiting and clock >= self._waiting[0].until:
+            waiting = self._waiting.pop(0)
+            waiting.done(None)
+            waiting.answer()
+
+    def _hand_over(self, asked: _Asked) -> None:
         dump = bytes(self._dump)
-        identifier = self._asked
-        line = only_cell_line(parse_stacks(dump)) if self._all else cell_line(parse_stack(dump))
         self._asked, self._settled = None, None
-        return None if line is None else (identifier, line)
+        self._dump.clear()
+        if self._all:
+            place = only_place(parse_stacks(dump), self.names)
+            place = None if place is None else replace(place, sure=False)
+        else:
+            place = place_of(parse_stack(dump), self.names)
+        if place is not None and place.line is not None and not place.cell:
+            self.last = place
+        asked.done(place)
+
+    def _ask_next(self) -> None:
+        """Answer the calls that wait, up to one whose stack is then under way."""
+        while self._waiting and not self.expected:
+            waiting = self._waiting.pop(0)
+            if not self.ask(waiting.process, waiting.thread, waiting.done):
+                waiting.done(None)
+            waiting.answer()
+
+    def _is_settled(self) -> bool:
+        clock, asked = time.monotonic(), self._asked
+        if asked is None:
+            return False
+        if self._settled is not None:
+            return clock >= self._settled
+        if clock >= asked.until:
+            return True
+        if asked.silent_since is None:
+            # While the signal is pending the thread has not gone on: a busy machine is no reason to give up.
+            if clock - asked.since >= _SILENT_SECONDS and not is_pending(asked.thread, asked.number):
+                asked.silent_since = clock
+            elif clock - asked.since >= _SILENT_SECONDS:
+                asked.since = clock
+            return False
+        return clock - asked.silent_since >= _SILENT_SECONDS
+
+    def crash(self) -> Place | None:
+        """Return where the worker that has died was, by what its last handler wrote; None where it wrote nothing."""
+        dump = bytearray(self._dump)
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(_DISCARDED_READS):
+                chunk = os.read(self.descriptor, MAXIMUM_BYTES)
+                if not chunk:
+                    break
+                dump += chunk
+        return place_of(parse_crash(bytes(dump)), self.names)
 
     def _discard(self) -> None:
-        """Forget what came without being asked for."""
+        """Forget what came without being asked for: no more than a pipe holds, or who goes on writing is never done."""
         self._dump.clear()
         self._settled = None
         with contextlib.suppress(BlockingIOError):
-            while os.read(self.descriptor, MAXIMUM_BYTES):
-                pass
+            for _ in range(_DISCARDED_READS):
+                if not os.read(self.descriptor, MAXIMUM_BYTES):
+                    break
 
     def close(self) -> None:
-        """Close the reading end."""
+        """Close the reading end; nothing is found any more."""
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            asked.done(None)
+        for waiting in self._waiting:
+            waiting.done(None)
+            waiting.answer()
+        self._waiting.clear()
         os.close(self.descriptor)
 
 
 def catches(thread: int, number: int) -> bool:
     """Tell whether a thread has a handler for a signal and does not block it (proc_pid_status(5))."""
+    caught, blocked = _signals(thread, b"SigCgt", b"SigBlk")
+    bit = 1 << (number - 1)
+    return bool(caught & bit) and not blocked & bit
+
+
+def is_pending(thread: int, number: int) -> bool:
+    """Tell whether a thread has yet to get a signal that was sent to it."""
+    return bool(_signals(thread, b"SigPnd")[0] & 1 << (number - 1))
+
+
+def _signals(thread: int, *names: bytes) -> list[int]:
+    """Return sets of a thread's signals; each is empty where there is no such thread, or all are blocked by then."""
     try:
         status = os.open(f"/proc/{thread}/status", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return False
+        return [0 for _ in names]
     text = b""
     try:
         for _ in range(_STATUS_READS):
@@ -140,9 +331,8 @@ def catches(thread: int, number: int) -> bool:
             if not chunk or b"\n" in text.partition(b"\nSigCgt:")[2]:
                 break
     except OSError:
-        return False
+        return [0 for _ in names]
     finally:
         os.close(status)
-    caught, blocked = (text.partition(name)[2].split(None, 1)[:1] for name in (b"\nSigCgt:", b"\nSigBlk:"))
-    bit = 1 << (number - 1)
-    return bool(caught and blocked) and bool(int(caught[0], 16) & bit) and not int(blocked[0], 16) & bit
+    found = [text.partition(b"\n" + name + b":")[2].split(None, 1)[:1] for name in names]
+    return [int(digits[0], 16) for digits in found] if all(found) else [0 for _ in names]

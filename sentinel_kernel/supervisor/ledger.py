@@ -31,6 +31,8 @@ class Ledger:
         # A count is a number beside its violation: a repeat is then an addition, not a new object.
         self._repeats: dict[Key, tuple[int, int]] = {}
         self._registers: dict[Key, Key] = {}
+        self._by_line: dict[Key, Key] = {}
+        """Which entry a kind has on a line of the cell."""
         self.total = 0
 
     def repeat(self, registers: Key) -> bool:
@@ -51,6 +53,7 @@ class Ledger:
         key = _key(violation, with_arguments=True)
         if key not in self._entries and len(self._entries) >= _DISTINCT_PER_CELL:
             key = _key(violation, with_arguments=False)
+        key = self._of_line(key, violation)
         if registers is not None and len(self._registers) < _DISTINCT_PER_CELL:
             self._registers[registers] = key
         if key in self._entries:
@@ -60,6 +63,16 @@ class Ledger:
         if not self._send(violation):
             self._dirty.add(key)
         return violation
+
+    def _of_line(self, key: Key, violation: Violation) -> Key:
+        """Return under which key a repeat of ``key`` counts: on another line of the cell it is told on its own."""
+        if key not in self._entries or violation.line is None:
+            return key
+        line = _at(key, violation)
+        known = self._by_line.get(line)
+        if known is None and len(self._entries) < _DISTINCT_PER_CELL:
+            known = self._by_line[line] = line
+        return known or key
 
     def _again(self, key: Key, time_ms: int) -> None:
         self._repeats[key] = (self._repeats.get(key, (0, 0))[0] + 1, time_ms)
@@ -74,14 +87,23 @@ class Ledger:
         repeats, time_ms = self._repeats.get(key, (0, entry.last_time_ms))
         return replace(entry, count=entry.count + repeats, last_time_ms=time_ms)
 
-    def place(self, identifier: str, line: int) -> None:
-        """Add the cell's line to a violation that was told already, and tell it again."""
-        for key, entry in self._entries.items():
+    def change(self, identifier: str, change: Callable[[Violation], Violation]) -> None:
+        """Add something, its line, to a violation that was told already, and tell it again."""
+        for key, entry in list(self._entries.items()):
             if entry.id == identifier:
-                self._entries[key] = replace(entry, line=line)
+                self._entries[key] = change(entry)
+                self._by_line[_at(key, self._entries[key])] = key
                 self._dirty.add(key)
                 break
         self.flush()
+
+    def kind(self, violation: Violation) -> Key:
+        """Return what counts as one kind with ``violation``, on whatever line."""
+        return _key(violation, with_arguments=True)
+
+    def violations(self) -> list[Violation]:
+        """Return all that was refused since the cell began, as it stands now."""
+        return [self._now(key) for key in self._entries]
 
     def flush(self) -> bool:
         """Tell the host every count that changed; True when nothing is left to tell."""
@@ -101,6 +123,7 @@ class Ledger:
         self._entries.clear()
         self._repeats.clear()
         self._registers.clear()
+        self._by_line.clear()
         self._dirty.clear()
         self._next_update = 0.0
 
@@ -111,4 +134,8 @@ def _key(violation: Violation, *, with_arguments: bool) -> Key:
         return what
     arguments = tuple((argument.name, argument.text) for argument in violation.arguments)
     is_worker = violation.process is None or violation.process.is_worker
-    return (*what, violation.resource, is_worker, arguments)
+    return (*what, violation.resource, is_worker, violation.started_line, arguments)
+
+
+def _at(key: Key, violation: Violation) -> Key:
+    return (key, violation.cell, violation.line)

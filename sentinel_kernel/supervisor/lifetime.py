@@ -28,6 +28,7 @@ from sentinel_kernel.supervisor.current import (
     start_failure,
     unwatch,
     watch,
+    watch_calls,
 )
 from sentinel_kernel.supervisor.heritage import is_sound
 from sentinel_kernel.supervisor.identities import Identities
@@ -130,7 +131,8 @@ class Lifetime:
         listener = current.sandbox.listener.descriptor
         if current.held_line is not None and current.held_line.descriptor in ready:
             current.held_line.readable()
-        self.place_line(current)
+        if current.held_line is not None:
+            current.held_line.settle()
         if ready.get(listener, 0) & select.POLLIN and current.handler.serve_waiting():
             self._replace_sandbox(current, kill_cause(current))
             return False
@@ -144,14 +146,6 @@ class Lifetime:
             self._sandbox_died(current)
             return False
         return True
-
-    def place_line(self, current: Current, *, now: bool = False) -> None:
-        """Put a line that was found to its refusal; ``now``: look once more at what has come so far."""
-        found = current.held_line.take(now=now) if current.held_line is not None else None
-        if found is not None:
-            self._ledger.place(*found)
-            if current.handler.questions is not None:
-                current.handler.questions.place(*found)
 
     def start(self, message: dict[str, Any], identifier: object) -> None:
         """Replace the sandbox, if any, by one that ``message`` asks for; answered once it is up or has failed."""
@@ -319,7 +313,7 @@ class Lifetime:
         except ProcessLookupError:
             return  # dead already; init's exit event follows
         current.worker_pid = pid
-        current.handler.worker_pid = pid
+        watch_calls(current, self._ledger, pid)
         self._ready(current)
 
     def _worker_died(self, current: Current, status: int) -> None:

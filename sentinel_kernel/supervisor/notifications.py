@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.linux.seccomp import Listener, Notification
     from sentinel_kernel.policy.compiled import CompiledPolicy
     from sentinel_kernel.policy.violation import Violation
-    from sentinel_kernel.supervisor.held_line import HeldLine
     from sentinel_kernel.supervisor.ledger import Ledger
+    from sentinel_kernel.supervisor.placing import Places
     from sentinel_kernel.supervisor.questions import Questions
     from sentinel_kernel.supervisor.shares import Shares
 
@@ -43,8 +43,8 @@ class NotificationHandler:
         self._policy = policy
         self._ledger = ledger
         self.worker_pid = -1
-        self.held_line: HeldLine | None = None
-        """Finds the line of a refusal, once there is a worker."""
+        self.places: Places | None = None
+        """Finds where refusals come from, once there is a worker."""
         self.killed_by: Violation | None = None
         self.shares: Shares | None = None
         """Counts the calls of policy/measured.py; before there is a worker nothing hostile makes any."""
@@ -139,6 +139,7 @@ class NotificationHandler:
             return False
         if asks:
             verdict = replace(verdict, kind=REFUSE)
+        known = registers if verdict.kind == REFUSE and not asks else None
         violation = None
         if verdict.report:
             made = make_violation(
@@ -146,6 +147,12 @@ class NotificationHandler:
             )
             if asks:
                 made = replace(made, values={**made.values, "answer": NOBODY})
+            if verdict.kind == REFUSE and self.places is not None:
+                again = self.places.refuse(
+                    made, request, known, lambda: self._listener.refuse(notification.id, verdict.errno)
+                )
+                self._remember(None if again else known, verdict.errno)
+                return False
             violation = self._ledger.record(made, registers if verdict.kind == REFUSE else None)
         if verdict.kind == KILL:
             self.killed_by = violation
@@ -154,17 +161,14 @@ class NotificationHandler:
             if self.shares is None or not self.shares.answer(self._listener, notification):
                 self._listener.proceed(notification.id)
             return False
-        if registers is not None and verdict.report and not asks and len(self._refusals) < _REMEMBERED:
-            self._refusals[registers] = verdict.errno
-        if (
-            violation is not None
-            and violation.line is None
-            and request.is_worker
-            and self.held_line is not None
-        ):
-            self.held_line.ask(violation.id, request.pid, notification.thread)
+        self._remember(known if verdict.report else None, verdict.errno)
         self._listener.refuse(notification.id, verdict.errno)
         return False
+
+    def _remember(self, registers: tuple[object, ...] | None, number: int) -> None:
+        """Have the next call with the same registers refused, and counted, without a look at it."""
+        if registers is not None and len(self._refusals) < _REMEMBERED:
+            self._refusals[registers] = number
 
     def _process_of(self, thread: int) -> int:
         """Return the process of a thread; the thread's own number where /proc no longer has it."""

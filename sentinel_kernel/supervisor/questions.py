@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.linux.seccomp import Notification
     from sentinel_kernel.policy.request import Request
+    from sentinel_kernel.policy.stack_dump import Place
     from sentinel_kernel.policy.verdict import Verdict
     from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.current import Current
@@ -178,10 +179,14 @@ class Questions(Keeper):
         for keeper in self._keepers:
             keeper.asking(violation)
         line = current.held_line
-        # Only the worker's first thread runs cells; of others the line can't be told from that of another cell.
-        is_main = held.request.is_worker and held.request.tid == held.request.pid
         waiting = {item.request.tid for other in self._open.values() for item in other.held}
-        if not is_main or line is None or not line.ask_beside(violation.id, held.request.pid, waiting):
+
+        def found(place: Place | None) -> None:
+            self._place(violation.id, place)
+
+        # Only the worker's first thread runs cells; which of the others it is can't be told from their stacks.
+        is_main = held.request.is_worker and held.request.tid == held.request.pid
+        if not is_main or line is None or not line.ask_beside(held.request.pid, waiting, found):
             self._ask(question)
 
     def _described(self, current: Current, request: Request, verdict: Verdict) -> Violation:
@@ -192,11 +197,13 @@ class Questions(Keeper):
             request, verdict, current.handler.policy, os.urandom(8).hex(), int(time.time() * 1000)
         )
 
-    def place(self, identifier: str, line: int) -> None:
+    def _place(self, identifier: str, place: Place | None) -> None:
         """Add the line that a question is about, and ask it."""
+        from sentinel_kernel.supervisor.placing import placed  # noqa: PLC0415 - as above
+
         question = self._open.get(identifier)
         if question is not None and not question.told:
-            question.violation = replace(question.violation, line=line)
+            question.violation = placed(question.violation, place)
             self._ask(question)
 
     def _ask(self, question: _Question) -> None:
@@ -236,7 +243,7 @@ class Questions(Keeper):
                 elif answer == INTERRUPTED:
                     current.sandbox.listener.refuse(held.notification.id, errno.EINTR)
                 else:
-                    self._refuse(current, held, question.verdict, answer, question.violation.line)
+                    self._refuse(current, held, question.verdict, answer, question.violation)
             except Exception:  # noqa: BLE001 - fail closed: whatever went wrong here, the call is refused
                 current.sandbox.listener.refuse(held.notification.id, errno.EPERM)
         if answer in (TIMEOUT, INTERRUPTED):
@@ -271,7 +278,12 @@ class Questions(Keeper):
             self._refuse(current, held, now, "")
 
     def _refuse(
-        self, current: Current, held: _Held, verdict: Verdict, answer: str, line: int | None = None
+        self,
+        current: Current,
+        held: _Held,
+        verdict: Verdict,
+        answer: str,
+        asked: Violation | None = None,
     ) -> None:
         from sentinel_kernel.policy.verdict import REFUSE  # noqa: PLC0415 - as above
 
@@ -280,7 +292,16 @@ class Questions(Keeper):
         made = self._described(current, held.request, refused)
         if answer:
             made = replace(made, values={**made.values, "answer": answer})
-        recorded = self._ledger.record(replace(made, line=line))
+        if asked is not None:
+            made = replace(
+                made,
+                cell=asked.cell,
+                line=asked.line,
+                function=asked.function,
+                library=asked.library,
+                confidence=asked.confidence,
+            )
+        recorded = self._ledger.record(made)
         self._note(recorded, answer or NO)  # a keeper counts what is late: nothing can be more than refused
         current.sandbox.listener.refuse(held.notification.id, verdict.errno)
 

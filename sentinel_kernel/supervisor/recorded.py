@@ -163,7 +163,8 @@ class Refusals:
         }
         if not kind.reported:
             row |= _described(violation)
-        if violation.line is not None and not kind.line_reported:
+        # The line of an earlier cell, whose thread it was, is none of this execution.
+        if violation.line is not None and violation.cell is None and not kind.line_reported:
             row["line"], kind.line_reported = violation.line, True
         if kind.words is not None:
             row |= kind.words

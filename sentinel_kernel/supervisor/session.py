@@ -5,7 +5,13 @@ from __future__ import annotations
 import contextlib
 import select
 
-from sentinel_kernel.supervisor.current import Phase, interrupt, watch_dump
+from sentinel_kernel.supervisor.current import (
+    Phase,
+    begin_places,
+    end_places,
+    interrupt,
+    watch_dump,
+)
 from sentinel_kernel.supervisor.ledger import Ledger
 from sentinel_kernel.supervisor.lifetime import Lifetime
 from sentinel_kernel.supervisor.switching import change_profile
@@ -124,6 +130,8 @@ class Session:
         """Refresh the workspace and forget the last cell's violations, then answer."""
         self.life.spare.used()
         self._ledger.begin_cell()
+        if self.life.current is not None:
+            begin_places(self.life.current, message)
         fault: dict[str, Any] = {}
         try:
             if self.life.current is not None:
@@ -137,7 +145,7 @@ class Session:
     def end_cell(self, identifier: object, message: dict[str, Any]) -> None:
         """Send the final counts of a cell's violations, then answer."""
         if self.life.current is not None:
-            self.life.place_line(self.life.current, now=True)
+            end_places(self.life.current, message)
         self._ledger.flush()
         for keeper in self._keepers:
             keeper.end_cell(message)

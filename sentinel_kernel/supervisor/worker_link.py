@@ -60,6 +60,7 @@ class WorkerLink:
         listening: Sequence[socket.socket],
         stack_pipe: int,
         word_pipe: int,
+        started: int,
         argv: Sequence[str],
         cwd: str,
         preload: Sequence[str],
@@ -67,7 +68,8 @@ class WorkerLink:
     ) -> None:
         """Ask for a worker on the four listening sockets.
 
-        STACK_SIGNAL makes it write its stack to ``stack_pipe``; at MEMORY_SIGNAL it reads ``word_pipe``.
+        STACK_SIGNAL makes it write its stack to ``stack_pipe``; at MEMORY_SIGNAL it reads ``word_pipe``. What it starts
+        it notes in ``started`` (supervisor/started.py).
         """
         message = {
             "op": "fork",
@@ -79,7 +81,7 @@ class WorkerLink:
             "stacks_signal": STACKS_SIGNAL,
             "memory_signal": MEMORY_SIGNAL,
         }
-        descriptors = [*(sock.fileno() for sock in listening), stack_pipe, word_pipe]
+        descriptors = [*(sock.fileno() for sock in listening), stack_pipe, word_pipe, started]
         socket.send_fds(self._control, [json.dumps(message).encode()], descriptors)
 
     def kill_all(self) -> None:

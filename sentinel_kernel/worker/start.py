@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.worker.app import IPKernelApp
 from sentinel_kernel.worker.inert_magics import register_inert_magics
 from sentinel_kernel.worker.soft_memory import raise_at
+from sentinel_kernel.worker.started import note_starts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,15 +23,16 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
     """Run the kernel until it is shut down; in the process that init has just forked.
 
     ``request`` is the supervisor's ``fork``: argv, cwd, magics, and the signals for a stack, for all stacks, and
-    for MemoryError. Stacks are written to the last but one of the descriptors, the words of the exception are read from
-    the last. Returns to the end of the interpreter, which runs the cells' own exit handlers.
+    for MemoryError. Of the last three descriptors stacks are written to the first, the words of the exception are read
+    from the second, and what is started is noted in the third. Returns to the end of the interpreter, which runs the
+    cells' own exit handlers.
     """
     complaints = os.dup(2)
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
     os.close(null)
-    *listening, stack_pipe, word_pipe = listening
+    *listening, stack_pipe, word_pipe, started = listening
     try:
         os.chdir(request["cwd"])
         os.environ.pop("GLIBC_TUNABLES", None)  # was for the interpreter that this process is a copy of
@@ -42,6 +44,7 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
         faulthandler.register(request["stack_signal"], file=stack_pipe, all_threads=False)
         faulthandler.register(request["stacks_signal"], file=stack_pipe, all_threads=True)
         raise_at(request["memory_signal"], word_pipe)
+        note_starts(started)
     except BaseException:  # noqa: BLE001 - whatever it is, only the supervisor can still be told
         with os.fdopen(complaints, "w") as stream:
             traceback.print_exc(file=stream)

@@ -117,7 +117,10 @@ class WarmInit:
                 "memory_signal": MEMORY_SIGNAL,
                 "stacks_signal": STACK_SIGNAL - 1,
             }
-            descriptors = [*listening, self._stack_pipe, self._words]
+            started = os.memfd_create("started")
+            stack.callback(os.close, started)
+            os.ftruncate(started, 512 * 640)
+            descriptors = [*listening, self._stack_pipe, self._words, started]
             socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
         worker = WorkerClient(paths)
         self._workers.append(worker)

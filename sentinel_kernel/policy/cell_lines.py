@@ -1,0 +1,197 @@
+"""Which cell a file name of a stack stands for, and which line of that cell as it was typed.
+
+ipykernel compiles each cell under a file name that is made of its source (ipykernel.compiler.get_file_name), so that
+who knows the source knows the name. IPython changes the source first; what that does to the numbers of lines is undone.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from sentinel_kernel.record import MutableRecord, Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_CELLS = 256
+MOST_CHARACTERS = 1 << 20
+"""So many cells are remembered, and so much of their sources in all; older ones are forgotten first."""
+
+_SEED = 0xC70F6907  # ipykernel.compiler.get_tmp_hash_seed
+_FACTOR = 0x5BD1E995
+_WORD = 0xFFFFFFFF
+_CELLS = "/ipykernel_"
+_SUFFIX = ".py"
+# %%time, %%timeit: what they run is compiled under such a name, numbered from the line below the magic.
+_BODY_FILES = frozenset({"<timed exec>", "<timed eval>", "<magic-timeit>"})
+_ESCAPED = r"\s*(?:[%!]|[^\W\d][\w., \[\]*]*=\s*[%!])"
+_CELL_MAGIC = "%%"
+
+
+class CellLine(Record):
+    """A line of a cell: the cell's ``msg_id``, the line as typed, and whether the cell runs now.
+
+    ``sure``: no line above it makes its number a guess.
+    """
+
+    cell: str
+    line: int
+    running: bool
+    sure: bool
+
+
+class _Cell(MutableRecord):
+    msg_id: str
+    code: str
+    name: str = ""
+    """The file name that it is compiled under; empty until it was wanted."""
+    body_name: str = ""
+    """The same of what is below its cell magic, which some run as a cell of its own."""
+
+
+class CellNames:
+    """The cells of a worker, found by the names of their files."""
+
+    def __init__(self) -> None:
+        """Know no cell."""
+        self._cells: dict[str, _Cell] = {}
+        self._characters = 0
+        self._running: dict[str, None] = {}
+
+    def begin(self, msg_id: str, code: str) -> None:
+        """Take note of a cell that begins."""
+        self._forget(msg_id)
+        self._cells[msg_id] = _Cell(msg_id, code)
+        self._running[msg_id] = None
+        self._characters += len(code)
+        while len(self._cells) > MOST_CELLS or (self._characters > MOST_CHARACTERS and len(self._cells) > 1):
+            self._forget(next(iter(self._cells)))
+
+    def end(self, msg_id: str) -> None:
+        """Take note that a cell has ended: from now on its lines are those of an earlier one."""
+        self._running.pop(msg_id, None)
+
+    def clear(self) -> None:
+        """Forget the cells of a worker that is gone."""
+        self._cells.clear()
+        self._running.clear()
+        self._characters = 0
+
+    def newest_running(self) -> str:
+        """Return the cell that began last of those that run; empty where none does."""
+        return next(reversed(self._running), "")
+
+    def find(self, file: str, line: int) -> CellLine | None:
+        """Return where line ``line`` of a stack's ``file`` is; None where that is no cell's, or a line it has not."""
+        cell, below = self._owner(file)
+        if cell is None:
+            return None
+        typed, sure = (_body_line if below else typed_line)(cell.code, line)
+        if not 0 < typed <= cell.code.count("\n") + 1:
+            return None
+        return CellLine(cell.msg_id, typed, cell.msg_id in self._running, sure)
+
+    def _owner(self, file: str) -> tuple[_Cell | None, bool]:
+        if file in _BODY_FILES:
+            newest = self._cells.get(self.newest_running())
+            return (newest, True) if newest is not None and _has_body(newest.code) else (None, True)
+        name = _cell_name(file)
+        if not name:
+            return None, False
+        for cell in reversed(self._cells.values()):
+            # Hashed when first looked for: a cell that nothing is refused in costs nothing.
+            if not cell.name:
+                cell.name = file_name(cell.code)
+                cell.body_name = file_name(_body(cell.code)) if _has_body(cell.code) else "-"
+            if name in (cell.name, cell.body_name):
+                return cell, name == cell.body_name
+        return None, False
+
+    def _forget(self, msg_id: str) -> None:
+        cell = self._cells.pop(msg_id, None)
+        if cell is not None:
+            self._characters -= len(cell.code)
+
+
+def is_cell_file(file: str) -> bool:
+    """Tell whether ``file`` is named as the file of a cell, of any, or as what a cell magic runs."""
+    return file in _BODY_FILES or bool(_cell_name(file))
+
+
+def _cell_name(file: str) -> str:
+    """Return the name of a cell's file without folder and suffix; empty for any other file."""
+    folder, _, name = file.rpartition("/")
+    number, name = folder.rpartition(_CELLS)[2], name.removesuffix(_SUFFIX)
+    is_one = _CELLS in folder and number.isdigit() and name.isdigit() and file.endswith(_SUFFIX)
+    return name if is_one else ""
+
+
+def file_name(code: str) -> str:
+    """Return the name, without folder and suffix, of the file of a cell with this source (MurmurHash2)."""
+    data = code.encode("utf-8", "surrogatepass")
+    whole = len(data) & ~3
+    mixed = _SEED ^ len(data)
+    for (word,) in struct.iter_unpack("<I", data[:whole]):
+        part = word * _FACTOR & _WORD
+        mixed = (mixed * _FACTOR & _WORD) ^ ((part ^ part >> 24) * _FACTOR & _WORD)
+    rest = data[whole:]
+    if rest:
+        mixed = (mixed ^ int.from_bytes(rest, "little")) * _FACTOR & _WORD
+    mixed = (mixed ^ mixed >> 13) * _FACTOR & _WORD
+    return str(mixed ^ mixed >> 15)
+
+
+def typed_line(code: str, line: int) -> tuple[int, bool]:
+    """Return which line of ``code`` as typed became line ``line`` of what IPython compiled, and whether that is sure.
+
+    Empty lines at the top are left out, and an escaped command that goes on behind a backslash becomes one line.
+    """
+    number, sure = _empty_lines(code) + 1, True
+    passed = 0
+    for length in _lengths(code, number):
+        passed += 1
+        if passed == line:
+            return number, sure
+        number += length
+        sure = sure and length == 1
+    return number + line - passed - 1, sure
+
+
+def _lengths(code: str, first: int) -> Iterator[int]:
+    """Return of how many typed lines each compiled line was made, where any was made of several."""
+    if "\\\n" not in code or ("%" not in code and "!" not in code):
+        return
+    import re  # noqa: PLC0415 - every start would wait for what few cells need
+
+    escaped = re.compile(_ESCAPED)
+    lines = code.split("\n")[first - 1 :]
+    at = 0
+    while at < len(lines):
+        begin = at
+        if escaped.match(lines[at]):
+            while lines[at].endswith("\\") and at + 1 < len(lines):
+                at += 1
+        at += 1
+        yield at - begin
+
+
+def _body_line(code: str, line: int) -> tuple[int, bool]:
+    typed, sure = typed_line(_body(code), line)
+    return _empty_lines(code) + 1 + typed, sure
+
+
+def _has_body(code: str) -> bool:
+    return code.lstrip().startswith(_CELL_MAGIC)
+
+
+def _body(code: str) -> str:
+    """Return what is below a cell magic, as IPython hands it on."""
+    body = "\n".join(code.split("\n")[_empty_lines(code) + 1 :])
+    return body if body.endswith("\n") else body + "\n"
+
+
+def _empty_lines(code: str) -> int:
+    """Return how many lines without text ``code`` begins with, if text follows."""
+    text = code.lstrip()
+    return code[: len(code) - len(text)].count("\n") if text else 0

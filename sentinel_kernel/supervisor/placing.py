@@ -1,0 +1,125 @@
+"""Refusing a held call and finding where it came from: the cell's line, its function, the library, the thread.
+
+The first refusals of a kind are counted once their line is known, so that each line has a record of its own; of those
+that follow, a flood perhaps, only the number is of interest.
+"""
+
+from __future__ import annotations
+
+from sentinel_kernel.policy.violation import Frame
+from sentinel_kernel.record import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.policy.request import Request
+    from sentinel_kernel.policy.stack_dump import Place
+    from sentinel_kernel.policy.violation import Violation
+    from sentinel_kernel.supervisor.held_line import HeldLine
+    from sentinel_kernel.supervisor.ledger import Ledger
+    from sentinel_kernel.supervisor.started import Started
+
+_LINES_PER_KIND = 8
+"""So many refusals of one kind are looked at in one cell; the others count for the first one's line."""
+
+_MOST_PROCESSES = 256
+_PATIENCE_SECONDS = 0.2
+
+
+class Places:
+    """Records the refusals of one worker and what it starts, with their places."""
+
+    def __init__(self, ledger: Ledger, held_line: HeldLine, started: Started, worker: int) -> None:
+        """Record in ``ledger``; ``worker`` is the worker's process id."""
+        self._ledger = ledger
+        self._line = held_line
+        self._started = started
+        self._worker = worker
+        self._looked: dict[tuple[object, ...], int] = {}
+        self._starts: dict[int, Place | None] = {}
+
+    def begin_cell(self) -> None:
+        """Look anew: the ledger tells anew."""
+        self._looked.clear()
+        self._starts.clear()
+
+    def refuse(
+        self,
+        made: Violation,
+        request: Request,
+        registers: tuple[object, ...] | None,
+        answer: Callable[[], object],
+    ) -> bool:
+        """Record a refusal (``registers``: Ledger.record), have it answered by ``answer``; True: look at the next too.
+
+        A thread that has no Python, or has given up the handler, is refused without a line.
+        """
+        made = self._described(made, request)
+        kind = self._ledger.kind(made)
+        looked = self._looked.get(kind, 0)
+        if looked >= _LINES_PER_KIND:
+            self._ledger.record(made, registers)
+            answer()
+            return False
+        self._looked[kind] = looked + 1
+        add = placed
+        if not request.is_worker and made.started_line is None and not self._line.reaches(request):
+            add = started
+        if looked == 0:
+            self._ledger.record(made)  # told at once; its line follows
+
+        def found(place: Place | None) -> None:
+            if looked:
+                self._ledger.record(add(made, place))
+            elif place is not None:
+                self._ledger.change(made.id, lambda violation: add(violation, place))
+
+        if add is placed:
+            self._line.ask_held(request.pid, request.tid, found, answer)
+        else:
+            # Executed by what leaves no note, as os.system: whoever waits for it now has started it.
+            if not self._line.ask_beside(self._worker, (), found, _PATIENCE_SECONDS):
+                found(None)
+            answer()
+        return True
+
+    def _described(self, made: Violation, request: Request) -> Violation:
+        """Add what is known before the stack is: the name of a thread, the line that started a process."""
+        if request.is_worker:
+            if request.tid == request.pid:
+                return made
+            return replace(made, thread=self._started.thread_name(request.tid))
+        if request.pid not in self._starts:
+            if len(self._starts) >= _MOST_PROCESSES:
+                self._starts.clear()
+            self._starts[request.pid] = self._started.started_at(request.pid, self._worker, self._line.names)
+        place = self._starts[request.pid]
+        if place is None:
+            return made
+        sure = made.confidence if place.sure else "likely"
+        return replace(made, cell=place.cell or None, started_line=place.line, confidence=sure)
+
+
+def placed(violation: Violation, place: Place | None) -> Violation:
+    """Return ``violation`` with what a stack told."""
+    if place is None:
+        return violation
+    library = place.library
+    cell = violation.cell if place.line is None else place.cell or None
+    return replace(
+        violation,
+        cell=cell,
+        line=place.line,
+        function=place.function,
+        library=None if library is None else Frame(library.file, library.line, library.function),
+        started_line=violation.started_line if cell == violation.cell else None,
+        confidence=violation.confidence if place.sure else "likely",
+    )
+
+
+def started(violation: Violation, place: Place | None) -> Violation:
+    """Return ``violation`` with the line that waits for the process, which is most likely the one that started it."""
+    if place is None or place.line is None:
+        return violation
+    return replace(violation, cell=place.cell or None, started_line=place.line, confidence="likely")

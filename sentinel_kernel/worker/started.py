@@ -1,0 +1,91 @@
+"""Notes of which line of a cell started a process or a thread, where the supervisor can read them: in shared memory.
+
+A refusal names the line that started the process which made the call. By then that line may be long past, and a process
+that was executed has no stack of Python. Nothing is called at a start but what writes some hundred bytes here.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+SLOTS, SLOT_BYTES = 512, 512
+THREADS, THREAD_BYTES = 512, 128
+"""As supervisor/started.py has it: a process has the slot of its number modulo SLOTS; behind them are the threads."""
+
+_CELLS = "/ipykernel_"
+_TIMED = ("<timed exec>", "<timed eval>", "<magic-timeit>")
+_FRAMES = 3
+_DEPTH = 200
+
+
+def note_starts(descriptor: int) -> None:
+    """Note from here on what is started in this process and those that it forks, in the file ``descriptor``."""
+    table = mmap.mmap(descriptor, SLOTS * SLOT_BYTES + THREADS * THREAD_BYTES)
+    os.close(descriptor)  # what is written to it later would be in no bounds
+
+    def note(number: int, text: bytes) -> None:
+        at = number % SLOTS * SLOT_BYTES
+        table[at : at + SLOT_BYTES] = (b"%d %b" % (number, text))[:SLOT_BYTES].ljust(SLOT_BYTES, b"\0")
+
+    def name(number: int, text: bytes) -> None:
+        at = SLOTS * SLOT_BYTES + number % THREADS * THREAD_BYTES
+        table[at : at + THREAD_BYTES] = (b"%d %b" % (number, text))[:THREAD_BYTES].ljust(THREAD_BYTES, b"\0")
+
+    os.register_at_fork(after_in_child=lambda: note(os.getpid(), _stack(sys._getframe(1))))  # noqa: SLF001
+    _note_executed(note)
+    _note_threads(name)
+
+
+def _note_executed(note: Callable[[int, bytes], None]) -> None:
+    """Note what subprocess and multiprocessing execute; they fork in C, where no hook is called."""
+    module: Any = sys.modules["_posixsubprocess"]
+    start: Callable[..., int] = module.fork_exec
+
+    def fork_exec(*arguments: object) -> int:
+        text = _stack(sys._getframe(1))  # noqa: SLF001 - where it was called from
+        note(os.getpid(), text)  # the child may be refused something before this process goes on
+        number = start(*arguments)
+        note(number, text)
+        note(os.getpid(), b"")
+        return number
+
+    module.fork_exec = fork_exec
+    if hasattr(subprocess, "_fork_exec"):
+        subprocess._fork_exec = fork_exec  # noqa: SLF001 - its own name for the same
+
+
+def _note_threads(name: Callable[[int, bytes], None]) -> None:
+    """Note the names of threads, which the Linux kernel is not told of before Python 3.14, and cut at 15 bytes."""
+    kind: Any = threading.Thread
+    set_number: Callable[[threading.Thread], None] = kind._set_native_id  # noqa: SLF001
+
+    def _set_native_id(self: threading.Thread) -> None:
+        set_number(self)
+        name(self.native_id or 0, str(self.name).encode("utf-8", "replace"))
+
+    kind._set_native_id = _set_native_id  # noqa: SLF001
+
+
+def _stack(frame: FrameType | None) -> bytes:
+    """Return the innermost lines of cells, and the outermost, as faulthandler writes a stack."""
+    lines = []
+    for _ in range(_DEPTH):
+        if frame is None:
+            break
+        code = frame.f_code
+        if _CELLS in code.co_filename or code.co_filename in _TIMED:
+            lines.append(f'  File "{code.co_filename}", line {frame.f_lineno} in {code.co_name}')
+        frame = frame.f_back
+    if not lines:
+        return b"started (most recent call first):\n"
+    kept = lines if len(lines) <= _FRAMES else [*lines[: _FRAMES - 1], lines[-1]]
+    return ("started (most recent call first):\n" + "\n".join(kept) + "\n").encode("utf-8", "replace")
