@@ -7,17 +7,13 @@ import binascii
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.mcp.plain_text import Excerpt, clean_json, shortened
+from sentinel_kernel.policy.mime import LIMITS_TYPE, NOTICE_TYPE, VIOLATION_TYPE
 from sentinel_kernel.record import MutableRecord, fresh
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Json = dict[str, Any]
-
-VIOLATION_TYPE = "application/vnd.sentinel.violation+json"
-NOTICE_TYPE = "application/vnd.sentinel.notice+json"
-LIMITS_TYPE = "application/vnd.sentinel.limits+json"
-"""Types that the kernel's trusted side alone can send: it drops them from what cells send."""
 
 UNTRUSTED = ["stdout", "stderr", "result", "displays", "error"]
 """The fields that the code in the sandbox has worded."""

@@ -26,8 +26,10 @@ class CodeCheck:
 
     def findings(self, code: str, profile: str, dangerous: str) -> list[Json]:
         """Return what is found in ``code``, in the order of its lines."""
-        self.profile(profile)
-        return [] if dangerous == "off" or not code.strip() else []
+        found: list[Json] = []
+        if dangerous != "off" and code.strip():
+            self.profile(profile)
+        return found
 
     def refusal(self, findings: list[Json]) -> str:
         """Return why code with these findings is not run, and what to do; empty where it may run."""

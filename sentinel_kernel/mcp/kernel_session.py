@@ -98,12 +98,7 @@ class KernelSession:
     @property
     def run_name(self) -> str:
         """Return what the audit calls this kernel."""
-        return self.name_in_audit(self._manager.connection_file)
-
-    @staticmethod
-    def name_in_audit(connection_file: str) -> str:
-        """Return the name that the audit has for the kernel of a connection file."""
-        return os.path.basename(connection_file).removesuffix(".json")
+        return os.path.realpath(self._manager.connection_file)
 
     async def start(self, workspace: str, environment: Mapping[str, str]) -> None:
         """Start the kernel and wait until it answers.

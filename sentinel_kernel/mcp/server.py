@@ -21,7 +21,9 @@ from sentinel_kernel.kernel.settings import ask_seconds, language
 from sentinel_kernel.mcp.asking import Job, Jobs
 from sentinel_kernel.mcp.code_check import CodeCheck
 from sentinel_kernel.mcp.kernel_pool import KernelPool
+from sentinel_kernel.mcp.lookup_tools import LookupTools
 from sentinel_kernel.mcp.plain_text import cleaned
+from sentinel_kernel.mcp.profile_tools import ProfileTools
 from sentinel_kernel.mcp.recent import Recent
 from sentinel_kernel.mcp.running_tools import Answer, RunningTools
 from sentinel_kernel.mcp.tool_list import INSTRUCTIONS, TOOLS
@@ -50,12 +52,18 @@ class McpServer:
         self._ask_seconds = ask_seconds(environment)
         check = CodeCheck(environment)
         recent = Recent()
+        lookup = LookupTools(self.pool, recent, environment)
+        profiles = ProfileTools(options, environment)
         running = RunningTools(self.pool, check, recent, language(environment))
         self._tools: dict[str, Tool] = {
             "run_cell": running.run_cell,
             "run_notebook": running.run_notebook,
             "restart_kernel": running.restart_kernel,
             "close_kernel": running.close_kernel,
+            "recent_violations": lookup.recent_violations,
+            "resource_usage": lookup.resource_usage,
+            "list_profiles": profiles.list_profiles,
+            "explain_profile": profiles.explain_profile,
         }
         self._schemas = {tool.name: tool.input_schema for tool in TOOLS}
         self._jobs = Jobs()

@@ -88,4 +88,38 @@ TOOLS = [
         read_only=False,
         destructive=True,
     ),
+    _tool(
+        "recent_violations",
+        "Recent violations",
+        "What the sandbox refused, limited or ended of late in this server's kernels, newest first, as full records; "
+        "with everywhere also in the person's other kernels, out of the audit trail.",
+        schemas.RECENT_INPUT,
+        schemas.RECENT_OUTPUT,
+        read_only=True,
+    ),
+    _tool(
+        "resource_usage",
+        "Resource usage",
+        "What the kernels use of their limits: memory, processes, disk and the rest, and how far each limit may be set "
+        "(%sentinel_limit NAME=VALUE on top of a cell sets it).",
+        schemas.RESOURCE_INPUT,
+        schemas.RESOURCE_OUTPUT,
+        read_only=True,
+    ),
+    _tool(
+        "list_profiles",
+        "List the profiles",
+        "The sandbox profiles: what each is for, its network, limits and folders, and whether a cell may switch to it.",
+        schemas.LIST_PROFILES_INPUT,
+        schemas.LIST_PROFILES_OUTPUT,
+        read_only=True,
+    ),
+    _tool(
+        "explain_profile",
+        "Explain a profile",
+        "What a profile does with one system call, by which rule and why; without a call, the whole profile in short.",
+        schemas.EXPLAIN_INPUT,
+        schemas.EXPLAIN_OUTPUT,
+        read_only=True,
+    ),
 ]

@@ -168,3 +168,108 @@ RUN_NOTEBOOK_OUTPUT = result(
 )
 KERNEL_INPUT = arguments({"kernel": KERNEL})
 KERNEL_OUTPUT = result({"kernel": STRING, "status": STRING, "running": {"type": "array", "items": STRING}})
+
+RECENT_INPUT = arguments(
+    {
+        "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
+        "kernel": {**KERNEL, "description": "Only those of this kernel of the server's."},
+        "everywhere": {
+            "type": "boolean",
+            "default": False,
+            "description": "Also those of the person's other kernels, such as notebooks in JupyterLab (audit trail).",
+        },
+    }
+)
+RECENT_OUTPUT = result(
+    {
+        "violations": {
+            "type": "array",
+            "items": result({"kernel": STRING, "time_ms": {"type": "integer"}, "violation": VIOLATION}),
+        },
+        "audit": {"type": "array", "items": {"type": "object"}},
+        "hint": STRING,
+        "untrusted_fields": _UNTRUSTED,
+    }
+)
+_NUMBER_OR_NONE: Json = {"type": ["number", "null"]}
+RESOURCE_INPUT = arguments({"kernel": {**KERNEL, "description": "Which kernel; without it, all of them."}})
+RESOURCE_OUTPUT = result(
+    {
+        "most_kernels": {"type": "integer"},
+        "kernels": {
+            "type": "array",
+            "items": result(
+                {
+                    "kernel": STRING,
+                    "profile": STRING,
+                    "state": {"type": "string", "enum": ["busy", "idle"]},
+                    "cells": {"type": "integer"},
+                    "running_seconds": {"type": "number"},
+                    "idle_seconds": {"type": "number"},
+                    "ended_after_idle_seconds": {"type": "number"},
+                    "limits": {
+                        "type": "array",
+                        "description": "Each limit in force, what is used of it, and how far it may be set.",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "name": STRING,
+                                "unit": STRING,
+                                "value": _NUMBER_OR_NONE,
+                                "used": _NUMBER_OR_NONE,
+                                "ceiling": _NUMBER_OR_NONE,
+                            },
+                            "required": ["name", "unit", "value", "used", "ceiling"],
+                        },
+                    },
+                    "kept_by": STRING,
+                    "newest_sample": {"type": ["object", "null"]},
+                    "totals": {"type": ["object", "null"]},
+                }
+            ),
+        },
+    }
+)
+_SWITCH: Json = {
+    "type": "string",
+    "enum": ["free", "ask", "never"],
+    "description": "Whether a cell may switch to it: by itself, if the person agrees, or not at all.",
+}
+_STRINGS: Json = {"type": "array", "items": STRING}
+_PROFILE_FIELDS: Json = {
+    "name": STRING,
+    "description": STRING,
+    "network": STRING,
+    "limits": _STRINGS,
+    "writes": STRING,
+    "folders": _STRINGS,
+    "may_switch": _SWITCH,
+}
+LIST_PROFILES_INPUT = arguments({})
+LIST_PROFILES_OUTPUT = result(
+    {
+        "started_with": STRING,
+        "ceiling": STRING,
+        "profiles": {
+            "type": "array",
+            "items": {
+                "anyOf": [result(_PROFILE_FIELDS), result({"name": STRING, "error": STRING})],
+            },
+        },
+    }
+)
+EXPLAIN_INPUT = arguments(
+    {
+        "name": _PROFILE,
+        "syscall": {"type": "string", "description": "A system call such as socket; without it, a summary."},
+    },
+    ["name"],
+)
+EXPLAIN_OUTPUT = result(
+    {
+        **_PROFILE_FIELDS,
+        "syscall": _OPTIONAL_STRING,
+        "text": STRING,
+        "calls": {"type": "object", "additionalProperties": {"type": "integer"}},
+    }
+)

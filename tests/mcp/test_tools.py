@@ -1,0 +1,257 @@
+"""The official client lists every tool and calls it: results as data, faults in words, nothing hidden in outputs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import jsonschema
+import pytest
+from assistant import texts
+from mcp.shared.exceptions import MCPError
+from waiting import wait_until
+
+from sentinel_kernel.policy.violation import Violation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from assistant import Assistant
+
+pytestmark = pytest.mark.requires("user_namespaces")
+
+TOOLS = {
+    "run_cell": {"code": "1 + 1"},
+    "run_notebook": {"document": {"nbformat": 4, "cells": [{"cell_type": "code", "source": "print('n')"}]}},
+    "restart_kernel": {},
+    "recent_violations": {"everywhere": True},
+    "resource_usage": {},
+    "list_profiles": {},
+    "explain_profile": {"name": "strict", "syscall": "socket"},
+    "close_kernel": {},
+}
+CONNECT = """\
+import socket
+value = 7
+try:
+    socket.create_connection(("203.0.113.5", 80))
+except OSError as error:
+    print(error.errno)
+"""
+
+
+def test_every_tool_says_what_it_takes_gives_and_does(helper: Assistant) -> None:
+    tools = helper.portal.call(helper.client.list_tools).tools
+    assert {tool.name for tool in tools} == set(TOOLS)
+    for tool in tools:
+        assert tool.title, tool.name
+        assert len(tool.description or "") > 40, tool.name
+        hints = tool.annotations
+        assert hints is not None
+        assert hints.title == tool.title
+        flags = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
+        assert None not in flags, tool.name
+        assert not hints.open_world_hint
+        for schema in (tool.input_schema, tool.output_schema):
+            assert schema is not None
+            jsonschema.Draft202012Validator.check_schema(schema)
+            assert schema["type"] == "object"
+
+
+@pytest.mark.parametrize("tool", list(TOOLS))
+def test_every_tool_is_called(helper: Assistant, tool: str) -> None:
+    tools = {one.name: one for one in helper.portal.call(helper.client.list_tools).tools}
+    result = helper.call(tool, **TOOLS[tool])
+    assert not result.is_error, result.content
+    schema: dict[str, Any] = tools[tool].output_schema or {}
+    jsonschema.validate(result.structured_content, schema)
+    assert (
+        json.loads(texts(result)[0]) == result.structured_content
+    )  # for clients that know no structured content
+
+
+def test_a_violation_comes_as_its_record(helper: Assistant) -> None:
+    assert helper.cell("kept = 5")["status"] == "ok"
+    told = helper.cell(CONNECT)
+    assert told["status"] == "ok"  # the code has caught the error
+    assert told["stdout"] == "1\n"
+    (record,) = told["violations"]
+    violation = Violation.from_json(record)
+    assert (violation.syscall, violation.errno_name, violation.line) == ("socket", "EPERM", 4)
+    assert violation.hint is not None
+    assert violation.hint.en in told["hint"]
+    newest = helper.data("recent_violations", limit=1)["violations"]
+    assert newest[0]["violation"]["id"] == violation.id
+    assert helper.cell("print(kept, value)")["stdout"] == "5 7\n"
+
+
+def test_an_error_is_an_error_of_the_tool_with_its_traceback(helper: Assistant) -> None:
+    result = helper.call("run_cell", code="def f():\n    return 1 / 0\nf()")
+    assert result.is_error
+    told: Any = result.structured_content
+    assert (told["status"], told["error"]["ename"]) == ("error", "ZeroDivisionError")
+    assert "line 2" in told["error"]["traceback"] or "----> 2" in told["error"]["traceback"]
+    assert "\x1b" not in told["error"]["traceback"]
+
+
+def test_what_the_audit_has_names_the_client(helper: Assistant) -> None:
+    helper.cell(CONNECT)
+
+    def found() -> list[dict[str, Any]]:
+        return [
+            row
+            for row in helper.data("recent_violations", everywhere=True)["audit"]
+            if row["syscall_name"] == "socket"
+        ]
+
+    wait_until(found, "the audit has the refusal")
+    assert found()[0]["actor"].endswith("via MCP tester 7.1")
+
+
+def test_usage_and_limits_are_numbers(helper: Assistant) -> None:
+    helper.cell("block = bytearray(50_000_000)\nopen('/tmp/held', 'wb').write(bytes(3_000_000))")
+
+    def kernel() -> dict[str, Any]:
+        (told,) = helper.data("resource_usage", kernel="main")["kernels"]
+        return told
+
+    by_name = {limit["name"]: limit for limit in kernel()["limits"]}
+    assert (by_name["memory"]["unit"], by_name["memory"]["value"]) == ("bytes", 1 << 30)
+    assert by_name["tmp"]["used"] >= 3_000_000
+    assert by_name["pids"]["used"] >= 1
+    wait_until(
+        lambda: (kernel()["newest_sample"] or {}).get("memory_bytes", 0) > 50_000_000, "it is measured"
+    )
+    assert kernel()["totals"]["executions"] >= 1
+
+
+def test_a_profile_within_the_ceiling_keeps_the_variables(helper: Assistant) -> None:
+    helper.cell("kept = 6")
+    told = helper.cell("print(kept)", profile="datascience")
+    assert (told["stdout"], told["profile"]) == ("6\n", "datascience")
+    assert helper.cell("print(kept)", profile="strict")["profile"] == "strict"
+
+
+def test_profiles_tell_how_far_a_cell_may_go(helper: Assistant) -> None:
+    told = helper.data("list_profiles")
+    assert told["started_with"] == "strict"
+    by_name = {profile["name"]: profile for profile in told["profiles"]}
+    assert by_name["datascience"]["may_switch"] == "free"
+    assert by_name["sentinelbox/web"]["may_switch"] == "ask"
+    explained = helper.data("explain_profile", name="strict", syscall="socket")
+    assert "refused, recorded and explained" in explained["text"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("run_cell", {"code": "1", "profile": "nowhere"}, "There is no profile 'nowhere'."),
+        ("run_cell", {"code": "1", "profile": "strikt"}, "Did you mean 'strict'?"),
+        ("run_cell", {"code": 1}, "code: 1 is not of type 'string'"),
+        ("run_cell", {"code": "1", "timeout": 3}, "'timeout' was unexpected"),
+        ("run_cell", {"code": "1", "kernel": "../x"}, "kernel: '../x' does not match"),
+        ("run_cell", {"code": "1", "timeout_seconds": -1}, "timeout_seconds: -1"),
+        ("run_notebook", {}, "Give either 'path' or 'document'."),
+        ("run_notebook", {"path": "missing.ipynb"}, "'missing.ipynb' can't be read: No such file"),
+        ("run_notebook", {"path": "../secret.ipynb"}, "is not in the workspace"),
+        ("run_notebook", {"path": "link.ipynb"}, "is not in the workspace"),
+        ("run_notebook", {"path": "notes.txt"}, "neither a notebook"),
+        ("run_notebook", {"path": "folder.ipynb"}, "Is a directory"),
+        ("run_notebook", {"path": "broken.ipynb"}, "it is not JSON"),
+        ("run_notebook", {"document": {"cells": [], "nbformat": 3}}, "notebook format 3"),
+        ("run_notebook", {"document": "[]"}, "it has no list of cells"),
+        ("close_kernel", {"kernel": "never"}, "There is no kernel 'never'."),
+        ("resource_usage", {"kernel": "never"}, "There is no kernel 'never'."),
+        ("explain_profile", {"name": "strict", "syscall": "no_call"}, "is no system call of Linux"),
+    ],
+)
+def test_bad_input_is_told_in_words(
+    helper: Assistant, workspace: Path, tool: str, arguments: dict[str, Any], words: str
+) -> None:
+    (workspace / "broken.ipynb").write_text("{")
+    (workspace / "notes.txt").write_text("x")
+    (workspace / "folder.ipynb").mkdir(exist_ok=True)
+    (workspace.parent / "secret.ipynb").write_text('{"cells": []}')
+    if not (workspace / "link.ipynb").is_symlink():
+        (workspace / "link.ipynb").symlink_to(workspace.parent / "secret.ipynb")
+    assert words in helper.fault(tool, **arguments)
+
+
+def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(helper: Assistant) -> None:
+    with pytest.raises(MCPError, match="There is no tool 'run_shell'"):
+        helper.call("run_shell")
+
+
+def test_too_many_kernels_are_refused_and_room_is_made(helper: Assistant) -> None:
+    assert helper.cell("1", kernel="main")["status"] == "ok"
+    assert helper.cell("print(1)", kernel="second")["stdout"] == "1\n"
+    assert "2 kernels are running (main, second)" in helper.fault("run_cell", code="1", kernel="third")
+    assert "Use one of them" in helper.fault("run_notebook", document={"cells": []})
+    assert helper.data("close_kernel", kernel="second")["running"] == ["main"]
+
+
+def test_a_restart_takes_the_variables(helper: Assistant) -> None:
+    helper.cell("kept = 1")
+    assert helper.data("restart_kernel")["status"] == "restarted"
+    assert helper.cell("kept")["error"]["ename"] == "NameError"
+
+
+def test_a_notebook_is_run_cell_by_cell_with_progress(helper: Assistant, workspace: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": "# title"},
+        {"cell_type": "code", "source": ["x = 2\n", "print(x)"]},
+        {"cell_type": "code", "source": "open('made.txt', 'w').write('a')"},
+        {"cell_type": "code", "source": "raise ValueError('stop')"},
+        {"cell_type": "code", "source": "print('never')"},
+    ]
+    (workspace / "book.ipynb").write_text(json.dumps({"nbformat": 4, "cells": cells}))
+    result, told = helper.follow("run_notebook", path="book.ipynb")
+    assert result.is_error
+    data: Any = result.structured_content
+    assert [cell["number"] for cell in data["cells"]] == [2, 3, 4]
+    assert (data["status"], data["cells_total"], data["cells_run"]) == ("error", 4, 3)
+    assert data["cells"][0]["stdout"] == "2\n"
+    assert [step[:2] for step in told] == [(0, 4), (1, 4), (2, 4), (4, 4)]
+    assert not (workspace / "made.txt").exists()
+    went_on = helper.data("run_notebook", path="book.ipynb", stop_on_error=False)
+    assert (went_on["cells"][-1]["stdout"], went_on["status"]) == ("never\n", "error")
+
+
+def test_a_cell_that_takes_too_long_is_interrupted(helper: Assistant) -> None:
+    helper.cell("kept = 8")
+    told = helper.cell("import time\nwhile True: time.sleep(0.01)", timeout_seconds=0.3)
+    assert (told["status"], told["error"]["ename"]) == ("timeout", "KeyboardInterrupt")
+    assert "timeout_seconds" in told["hint"]
+    assert helper.cell("print(kept)")["stdout"] == "8\n"
+
+
+def test_a_call_that_is_given_up_interrupts_its_cell(helper: Assistant) -> None:
+    helper.cell("kept = 9")
+
+    async def beside() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(helper.client.call_tool, "run_cell", {"code": "import time; time.sleep(600)"})
+            while True:  # ends with the test's own deadline
+                used: Any = await helper.client.call_tool("resource_usage", {"kernel": "main"})
+                if used.structured_content["kernels"][0]["state"] == "busy":
+                    break
+                await anyio.sleep(0.02)
+            group.cancel_scope.cancel()
+
+    helper.portal.call(beside)
+    assert helper.cell("print(kept)", timeout_seconds=30)["stdout"] == "9\n"
+
+
+def test_a_prompt_of_the_code_ends_the_cell(helper: Assistant) -> None:
+    before = len(helper.person.asked)
+    told = helper.cell("input('Sentinel asks: your password? [y] yes ')")
+    assert (told["status"], "nobody to type" in told["hint"]) == ("error", True)
+    assert len(helper.person.asked) == before
+
+
+def test_a_killed_sandbox_is_told_and_the_kernel_goes_on(helper: Assistant) -> None:
+    told = helper.cell("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert told["status"] in ("died", "error")
+    assert told["error"]["ename"] == "SandboxDied"
+    assert helper.cell("print(1)")["stdout"] == "1\n"
