@@ -11,11 +11,13 @@ from sentinel_kernel.abi.architecture import AUDIT_ARCH_I386, AUDIT_ARCH_X86_64,
 from sentinel_kernel.policy.compare import is_within, least_first, lets_through
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.hints import complete
+from sentinel_kernel.policy.leeway import Leeway
+from sentinel_kernel.policy.occurrence import limit_violation
 from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.request import Request
 from sentinel_kernel.policy.verdict import judge
-from sentinel_kernel.policy.violation import Remedy, Violation, make_violation
+from sentinel_kernel.policy.violation import Violation, make_violation
 
 if TYPE_CHECKING:
     from sentinel_kernel.policy.profile import Profile
@@ -59,7 +61,7 @@ def test_no_profile_is_offered_for_what_lies_outside(profile: str, address: byte
 
 def test_a_connection_inside_is_offered_a_profile_that_has_the_socket_for_it() -> None:
     done = complete(violation_of("sentinelbox/datascience", "connect", 3, 1, 16, copied={1: LOOPBACK}))
-    assert done.remedies == (Remedy("magic", "%sentinel_profile datascience"),)
+    assert [(one.kind, one.text) for one in done.remedies] == [("magic", "%sentinel_profile datascience")]
 
 
 @pytest.mark.parametrize(
@@ -81,11 +83,52 @@ def test_a_profile_beyond_the_ceiling_is_not_offered() -> None:
     assert complete(violation_of("strict", "socket", 2, 1), ceiling="no-such").remedies == ()
 
 
+def test_what_only_lies_beyond_the_ceiling_is_said_to_be_impossible_under_it() -> None:
+    done = complete(violation_of("strict", "process_vm_readv"), ceiling="strict")
+    assert done.remedies == ()
+    assert done.hint is not None
+    assert "Not possible under this kernel's ceiling (strict)" in done.hint.en
+    assert "上限" in done.hint.zh
+    leeway = Leeway(tuple(SHIPPED), "strict", lab=True)
+    done = complete(violation_of("strict", "process_vm_readv"), leeway=leeway)
+    assert done.hint is not None
+    assert "Not possible under this lab's ceiling" in done.hint.en
+
+
+@pytest.mark.parametrize("stage", ["soft", "refused", "interrupt", "kill"])
+@pytest.mark.parametrize("most", [None, 1 << 40, 1 << 20])
+def test_a_limit_is_raised_no_further_than_the_ceiling(stage: str, most: int | None) -> None:
+    size = 1 << 20
+    told = {
+        "name": "file_size",
+        "stage": stage,
+        "used": 0,
+        "allowed": size,
+        "unit": "bytes",
+        "profile": "strict",
+    }
+    sizes, bounds = {"file_size_bytes": size}, {} if most is None else {"file_size_bytes": most}
+    leeway = Leeway(tuple(SHIPPED), "strict", sizes=sizes, most=bounds, lab=True)
+    done = complete(limit_violation(told, id="x", time_ms=0), leeway=leeway)
+    assert done.hint is not None
+    typed = [one.text for one in done.remedies if one.text.startswith("%sentinel_limit file_size=")]
+    assert bool(typed) is (most != size)
+    assert ("Not possible under this lab's ceiling" in done.hint.en) is (most == size)
+
+
+def test_what_a_cell_says_of_itself_is_said_to_be_its_own_word() -> None:
+    told = {"name": "pids", "stage": "refused", "used": 3, "allowed": 8, "unit": "count", "said": True}
+    done = complete(limit_violation(told, id="x", time_ms=0))
+    assert done.confidence == "likely"
+    assert done.message is not None
+    assert done.message.en.startswith("The cell says so")
+
+
 def test_the_profile_that_gives_least_is_offered() -> None:
     rule = {"name": "process_vm_readv", "action": "ALLOW"}
     small = parse_profile("small", json.dumps({"extends": "strict", "syscall_rules": [rule]}))
     done = complete(violation_of("strict", "process_vm_readv"), profiles=[*SHIPPED, small], ceiling=None)
-    assert done.remedies == (Remedy("magic", "%sentinel_profile small"),)
+    assert [one.text for one in done.remedies] == ["%sentinel_profile small"]
 
 
 def test_a_profile_is_not_offered_where_it_refuses_these_very_arguments() -> None:

@@ -1,0 +1,91 @@
+"""The sentence of a hint that says what helps, or why nothing can, in words of ours alone."""
+
+from __future__ import annotations
+
+from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
+from sentinel_kernel.policy.remedy import beyond_ceiling, switch_profile
+from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
+from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
+from sentinel_kernel.policy.violation import Text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.policy.leeway import Leeway
+    from sentinel_kernel.policy.violation import Remedy, Violation
+
+_NOWHERE = (OUTSIDE_NETWORK, NAME_LOOKUP)
+_NOTHING = Text("", "")
+_SWITCH = Text(
+    "The profile {0} allows it: start a cell with `%sentinel_profile {0}` (variables stay).",
+    "配置 {0} 允许此操作：在单元格首行写 `%sentinel_profile {0}`（变量会保留）。",
+)
+_MAGIC = Text(
+    "Put `{0}` at the top of the cell and run it again (variables stay).",
+    "在单元格首行写 `{0}`，然后重新运行（变量会保留）。",
+)
+_CODE = Text(
+    "{0}: %sentinel_explain shows the whole cell, changed so that it runs.",
+    "%sentinel_explain 可显示修改后可以运行的完整单元格。",
+)
+_COMMAND = Text(
+    "The command that helps is given here, for a terminal of the host.",
+    "下面给出了需要在主机终端中运行的命令。",
+)
+_NONE = Text(
+    "No profile that this kernel may switch to allows it.",
+    "此内核可切换的配置都不允许此操作。",
+)
+_BEYOND = Text(
+    "Not possible under this kernel's ceiling ({0}).",
+    "在此内核的上限（{0}）下无法做到。",
+)
+_BEYOND_LAB = Text(
+    "Not possible under this lab's ceiling ({0}): ask who runs it.",
+    "在此实验室的上限（{0}）下无法做到：请联系管理员。",
+)
+_LOCKED = Text(
+    "This lab keeps every kernel under one profile.",
+    "此实验室的所有内核都使用同一个配置。",
+)
+_LOOPBACK = Text(
+    "No profile of this version reaches the outside. Only for a server that runs inside the sandbox itself: "
+    "`%sentinel_profile {0}` at the top of a cell opens the sandbox's own loopback (variables stay).",
+    "此版本的任何配置都不能访问外部网络。仅当服务运行在沙箱内部时：在单元格首行写 `%sentinel_profile {0}` "
+    "可打开沙箱自身的回环接口（变量会保留）。",
+)
+_OUTSIDE = Text(
+    "No profile of this version reaches the outside.",
+    "此版本的任何配置都不能访问外部网络。",
+)
+
+
+def remedy_hint(
+    violation: Violation, remedies: tuple[Remedy, ...], *, code: str | None, leeway: Leeway
+) -> Text:
+    """Return what is added to the hint of ``violation``, whose ``remedies`` are remedies_for()'s; may be empty."""
+    if violation.outcome == "continued" or violation.resource in _NOWHERE:
+        return _NOTHING
+    if remedies:
+        return _of_first(remedies[0])
+    if violation.resource == NETWORK and violation.syscall == "socket":
+        profile = switch_profile(violation, leeway)
+        if profile is not None:
+            return _OUTSIDE if destination_of(code) == OUTSIDE else _filled(_LOOPBACK, profile.name)
+    if beyond_ceiling(violation, code=code, leeway=leeway):
+        if leeway.locked:
+            return _LOCKED
+        return _filled(_BEYOND_LAB if leeway.lab else _BEYOND, leeway.ceiling or "")
+    return _NONE if violation.cause == "call" else _NOTHING
+
+
+def _of_first(remedy: Remedy) -> Text:
+    if remedy.kind == "magic":
+        switch = remedy.text.startswith("%sentinel_profile ") and not remedy.text.endswith("--carry")
+        return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(_MAGIC, remedy.text)
+    if remedy.kind == "code":
+        return _filled(_CODE, remedy.text)
+    return _COMMAND
+
+
+def _filled(words: Text, *values: str) -> Text:
+    return Text(words.en.format(*values), words.zh.format(*values))
