@@ -8,6 +8,8 @@ from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.log import log
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sentinel_kernel.kernel.settings import Settings
     from sentinel_kernel.kernel.wire import Json
 
@@ -15,8 +17,13 @@ if TYPE_CHECKING:
 class ViolationWords:
     """Finds the words in the mappings; the code for it is imported at the first violation."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, ready: Callable[[], Json], code_of: Callable[[str], str | None]
+    ) -> None:
+        """``ready`` returns what the supervisor told of the sandbox, ``code_of`` the source of a cell by its msg_id."""
         self._settings = settings
+        self._ready = ready
+        self._code_of = code_of
 
     def complete(self, violation: Json) -> Json:
         """Return the violation with message, hint and remedies; plain ones if the mappings fail."""
@@ -27,11 +34,13 @@ class ViolationWords:
             return {**violation, **_plain(violation)}
 
     def _complete(self, violation: Json) -> Json:
-        from sentinel_kernel.policy.hints import DEFAULT_CEILING, complete  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.kernel.leeway_in_force import leeway_in_force  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.policy.hints import complete  # noqa: PLC0415 - not on the start path
         from sentinel_kernel.policy.violation import Violation  # noqa: PLC0415 - not on the start path
 
-        ceiling = self._settings.ceiling or DEFAULT_CEILING
-        return complete(Violation.from_json(violation), ceiling=ceiling).to_json()
+        read = Violation.from_json(violation)
+        leeway = leeway_in_force(self._settings, self._ready())
+        return complete(read, leeway=leeway, code=self._code_of(read.cell or "")).to_json()
 
 
 def _plain(violation: Json) -> Json:

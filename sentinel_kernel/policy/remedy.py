@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os.path
+import re
 import shlex
 
 from sentinel_kernel.abi.architecture import ARCHITECTURES
@@ -55,6 +56,7 @@ _SWITCH_LIMIT = Text(
     "The profile's own limit is higher; it also allows more calls than the present one.",
     "该配置的限制更高；它也比当前配置允许更多的调用。",
 )
+_OWN_LIMITS = re.compile(r"(?m)^%sentinel_limit[^\n]*=[^\n]*$")
 _RAISE = Text(
     "The limit may be set so far under this kernel's ceiling; the variables stay.",
     "此内核的上限允许这样设定；变量会保留。",
@@ -133,7 +135,7 @@ def _limits(violation: Violation, code: str | None, leeway: Leeway, machine: str
     raised = raised_limit(violation, code, leeway)
     if raised is None:
         return []
-    found = [Remedy("magic", raised.line, _RAISE)]
+    found = [_set_on_top(raised.line, code)]
     field = TYPED[limit_of(violation) or ""][1]
     allowed = violation.limit.allowed if violation.limit is not None else None
     for profile in leeway.reachable(violation.profile, machine):
@@ -143,6 +145,19 @@ def _limits(violation: Violation, code: str | None, leeway: Leeway, machine: str
             found.append(Remedy("magic", f"%sentinel_profile {profile.name}", _SWITCH_LIMIT))
             break
     return found
+
+
+def _set_on_top(line: str, code: str | None) -> Remedy:
+    """Return the remedy that sets limits; a cell that sets them itself has its own line changed."""
+    own = _OWN_LIMITS.search(code or "")
+    if own is None or not code:
+        return Remedy("magic", line, _RAISE)
+    return Remedy(
+        "code",
+        line,
+        _RAISE,
+        f"{code[: own.start()]}{own[0].rstrip()} {line.split(maxsplit=1)[1]}{code[own.end() :]}",
+    )
 
 
 # --- profiles

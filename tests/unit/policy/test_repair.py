@@ -186,7 +186,8 @@ SNIPPETS = st.sampled_from(
     [
         "import os\n", "os.mknod('x')\n", "open('/opt/x', 'w')\n", "f'/opt/{x}'\n", "!touch /opt/x\n", "%%bash\n",
         "(", ")", '"""', "'", "\\\n", "é日\U0001f600", "\0", "\r", "Pool(999)\n", "p = '/opt'\n", "-" * 3000,
-        "((" * 300,         "for i in range(10**9):\n ", "b'/opt/x'", "os.path.join('/opt', x)\n", "1 << 10**9\n", "x = '/opt/x'\n" * 40,
+        "((" * 300,
+        "for i in range(10**9):\n ", "b'/opt/x'", "os.path.join('/opt', x)\n", "1 << 10**9\n", "x = '/opt/x'\n" * 40,
         "'/opt/x' '/y'\n", "\ud800",
     ]
 )  # fmt: skip

@@ -1,0 +1,57 @@
+"""How far the cells of this kernel may go now: what remedies may propose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.policy.leeway import DEFAULT_CEILING, Leeway
+from sentinel_kernel.policy.own_limits import OWN_LIMITS
+from sentinel_kernel.policy.profile import list_profiles, load_profile
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.settings import Settings
+    from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.policy.profile import Profile
+
+
+def leeway_in_force(settings: Settings, ready: Json) -> Leeway:
+    """Return it; ``ready`` is what the supervisor told of the sandbox in use (its sizes, and the ceiling's)."""
+    lab = settings.lab
+    return Leeway(
+        profiles=_profiles(settings.profile_directories),
+        ceiling=settings.ceiling or DEFAULT_CEILING,
+        started=settings.profile,
+        locked=lab is not None and lab.locked,
+        lab=lab is not None,
+        sizes=_sizes(ready.get("sizes")),
+        most=_sizes(ready.get("ceiling")),
+        workspace=settings.workspace,
+        python=settings.python,
+    )
+
+
+def _profiles(directories: tuple[str, ...]) -> tuple[Profile, ...]:
+    """Return all profiles that can be read; people may write theirs while the kernel runs."""
+    found = []
+    for name in list_profiles(directories):
+        try:
+            found.append(load_profile(name, directories))
+        except (SentinelError, OSError):
+            continue  # a broken one can't be a remedy, and must not cost the others theirs
+    return tuple(found)
+
+
+def _sizes(told: object) -> dict[str, float | None]:
+    """Return the limits that can be set, as the supervisor told them; a fraction of processors as such."""
+    if not isinstance(told, dict):
+        return {}
+    sizes: dict[str, float | None] = {
+        name: told[name]
+        for name in OWN_LIMITS
+        if name in told and (told[name] is None or isinstance(told[name], int | float))
+    }
+    quota = told.get("cpu_quota")
+    if isinstance(quota, int | float):
+        sizes["cpu_count"] = quota
+    return sizes
