@@ -91,6 +91,16 @@ def pytest_report_header() -> list[str]:
     return lines
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the figures that tests have recorded (``record_property("figures", ...)``), by whichever process."""
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, value in getattr(report, "user_properties", ()):
+                if name == "figures" and report.when == "call":
+                    terminalreporter.section(report.nodeid.rpartition("::")[2].replace("_", " "))
+                    terminalreporter.write_line(str(value))
+
+
 @pytest.fixture(autouse=True)
 def _requirements(request: pytest.FixtureRequest) -> None:
     """Skip, or under SENTINEL_MUST_RUN=1 fail, a test whose mechanisms are not there."""
