@@ -7,7 +7,7 @@ import signal
 
 from sentinel_kernel.policy.cause import CAUSES, CRASHES
 from sentinel_kernel.policy.text import shown
-from sentinel_kernel.policy.violation import VERSION, Limit, Subject, Violation
+from sentinel_kernel.policy.violation import VERSION, Frame, Limit, Subject, Violation
 from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
@@ -94,12 +94,12 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
         time_ms=time_ms,
         outcome=_OUTCOMES[stage],
     )
+    made = replace(made, confidence="likely" if told.get("said") is True else "certain")
     return replace(
-        made,
+        _placed(made, told.get("place_of")),
         origin="person" if own else "machine" if machine else "profile",
         resource="worker" if died else "child" if killed_child else "cell",
         values=values,
-        confidence="likely" if told.get("said") is True else "certain",
         limit=Limit(
             name,
             stage,
@@ -116,7 +116,8 @@ def death_violation(told: Mapping[str, Any], *, id: str, profile: str, time_ms: 
     """Return the violation for the worker's death, as EVENT_WORKER_DIED tells its cause; not for a KILL rule's."""
     kind, limit = told.get("kind"), told.get("limit")
     if kind == "limit" and isinstance(limit, dict):
-        return limit_violation(limit, id=id, time_ms=time_ms, died=True)
+        placed = {**limit, "place_of": told.get("place") or limit.get("place_of")}
+        return limit_violation(placed, id=id, time_ms=time_ms, died=True)
     outcome, values = "ended", {"ended_by": "lost", "detail": shown(str(told.get("detail") or ""), 300)}
     cause, rule = "worker_killed", "the supervisor stopped working"
     if kind == "signal":
@@ -130,7 +131,23 @@ def death_violation(told: Mapping[str, Any], *, id: str, profile: str, time_ms: 
         outcome, values = "killed", {"ended_by": "protocol"}
         rule = "messages that no Jupyter kernel sends"
     made = make_occurrence(cause, id=id, profile=profile, rule=rule, time_ms=time_ms, outcome=outcome)
+    made = _placed(made, told.get("place"))
     return replace(made, origin="linux" if kind == "signal" else "worker", resource="worker", values=values)
+
+
+def _placed(made: Violation, place: object) -> Violation:
+    """Add where it was, as the supervisor tells it (supervisor/last_words.py); a guess makes the whole one likely."""
+    if not isinstance(place, dict):
+        return made
+    library = place.get("library")
+    return replace(
+        made,
+        cell=place.get("cell"),
+        line=place.get("line"),
+        function=place.get("function"),
+        library=Frame(**library) if isinstance(library, dict) else None,
+        confidence=place.get("confidence") or made.confidence,
+    )
 
 
 def _signal_name(number: object) -> str:

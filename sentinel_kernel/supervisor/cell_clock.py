@@ -13,6 +13,7 @@ import time
 from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.last_words import note_place
 from sentinel_kernel.supervisor.processor_time import ProcessorTime
 from sentinel_kernel.supervisor.reached import reached
 
@@ -197,11 +198,9 @@ class CellClock(Keeper):
             cell.over = self._over(cell, sizes)
             if cell.over:
                 cell.interrupted = time.monotonic()
-                fields = {
-                    "generation": self._generation,
-                    "limit": self._event(cell, current, sizes, "interrupt"),
-                }
-                self._tell(protocol.EVENT_LIMIT, fields)
+                limit = self._event(cell, current, sizes, "interrupt")
+                note_place(current, limit)
+                self._tell(protocol.EVENT_LIMIT, {"generation": self._generation, "limit": limit})
                 self._interrupt(current)
         return None
 

@@ -11,6 +11,7 @@ from enum import Enum
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.record import MutableRecord, as_dict, fresh, replace
 from sentinel_kernel.supervisor.channels import RunDirectory
+from sentinel_kernel.supervisor.last_words import place_fields
 from sentinel_kernel.supervisor.preparation import chosen_processors, compile_filter, prepare
 from sentinel_kernel.supervisor.sandbox import start_sandbox
 from sentinel_kernel.supervisor.switching import Switching
@@ -284,10 +285,10 @@ def drop_worker(current: Current, poll: select.poll) -> None:
     """Let go of what belonged to a worker that died."""
     if current.held_line is not None:
         unwatch(current, poll, current.held_line.descriptor)
-    if current.worker_pidfd >= 0:
-        os.close(current.worker_pidfd)
     if current.held_line is not None:
         current.held_line.close()
+    if current.worker_pidfd >= 0:
+        os.close(current.worker_pidfd)
     if current.started is not None:
         current.started.close()
     if current.word_pipe >= 0:
@@ -343,7 +344,14 @@ def cause_of(status: int) -> dict[str, Any]:
 
 def death(generation: int, cause: dict[str, Any], *, replaced: bool) -> dict[str, Any]:
     """Return what the host is told of the death of the worker number ``generation``."""
-    empty = {"kind": "exit", "signal": None, "status": None, "violation_id": None, "detail": ""}
+    empty = {
+        "kind": "exit",
+        "signal": None,
+        "status": None,
+        "violation_id": None,
+        "detail": "",
+        "place": None,
+    }
     return {"generation": generation, "cause": {**empty, **cause}, "replaced": replaced}
 
 
@@ -352,4 +360,9 @@ def kill_cause(current: Current) -> dict[str, Any]:
     violation = current.handler.killed_by
     if violation is None:
         return {"kind": "rule_kill"}
-    return {"kind": "rule_kill", "violation_id": violation.id, "detail": violation.syscall}
+    return {
+        "kind": "rule_kill",
+        "violation_id": violation.id,
+        "detail": violation.syscall,
+        "place": place_fields(current.handler.killed_at),
+    }

@@ -25,7 +25,7 @@ from sentinel_kernel.policy.stack_dump import (
     parse_stacks,
     place_of,
 )
-from sentinel_kernel.record import MutableRecord, Record, replace
+from sentinel_kernel.record import MutableRecord, Record, fresh, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class _Asked(MutableRecord):
     since: float
     until: float
     silent_since: float | None = None
+    afterwards: list[Callable[[], object]] = fresh(default_factory=list)
 
 
 class _Waiting(Record):
@@ -100,6 +101,9 @@ class HeldLine:
         self._all = False
         """The stacks of all threads are under way, not one."""
         self._dump = bytearray()
+        self._taken = b""
+        """The dump that was handed over last."""
+
         self._settled: float | None = None
         self._waiting: list[_Waiting] = []
 
@@ -110,8 +114,16 @@ class HeldLine:
 
     def begin_cell(self, msg_id: str, code: str) -> None:
         """Take note of a cell that begins."""
+        self._taken = b""
         self.names.begin(msg_id, code)
         self.last = None
+
+    def afterwards(self, call: Callable[[], object]) -> None:
+        """Call ``call`` once the dump that is under way was handed over; at once where none is."""
+        if self._asked is None:
+            call()
+        else:
+            self._asked.afterwards.append(call)
 
     def reaches(self, request: Request) -> bool:
         """Tell whether who makes a call has the handler: the worker and what it forks, not what it executes."""
@@ -238,6 +250,7 @@ class HeldLine:
     def _hand_over(self, asked: _Asked) -> None:
         dump = bytes(self._dump)
         self._asked, self._settled = None, None
+        self._taken = dump
         self._dump.clear()
         if self._all:
             place = only_place(parse_stacks(dump), self.names)
@@ -247,6 +260,8 @@ class HeldLine:
         if place is not None and place.line is not None and not place.cell:
             self.last = place
         asked.done(place)
+        for call in asked.afterwards:
+            call()
 
     def _ask_next(self) -> None:
         """Answer the calls that wait, up to one whose stack is then under way."""
@@ -275,7 +290,7 @@ class HeldLine:
 
     def crash(self) -> Place | None:
         """Return where the worker that has died was, by what its last handler wrote; None where it wrote nothing."""
-        dump = bytearray(self._dump)
+        dump = bytearray(self._taken)
         with contextlib.suppress(BlockingIOError):
             for _ in range(_DISCARDED_READS):
                 chunk = os.read(self.descriptor, MAXIMUM_BYTES)
@@ -298,6 +313,8 @@ class HeldLine:
         asked, self._asked = self._asked, None
         if asked is not None:
             asked.done(None)
+            for call in asked.afterwards:
+                call()
         for waiting in self._waiting:
             waiting.done(None)
             waiting.answer()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import time
 
 from sentinel_kernel.errors import BootError, ProtocolError, SentinelError
 from sentinel_kernel.record import replace
-from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor import last_words, protocol
 from sentinel_kernel.supervisor.backend import Backends
 from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.current import (
@@ -123,8 +122,7 @@ class Lifetime:
             return
         self._killed_for = cause
         self._deadline = time.monotonic() + _KILL_SECONDS
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(current.worker_pidfd, signal.SIGKILL)
+        last_words.kill_worker(current, cause)
 
     def _serve_sandbox(self, current: Current, ready: dict[int, int]) -> bool:
         """Serve what the sandbox has to say; False where it is another one, or none, afterwards."""
@@ -133,7 +131,8 @@ class Lifetime:
             current.held_line.readable()
         if current.held_line is not None:
             current.held_line.settle()
-        if ready.get(listener, 0) & select.POLLIN and current.handler.serve_waiting():
+        waits = ready.get(listener, 0) & select.POLLIN
+        if current.handler.must_kill or (waits and current.handler.serve_waiting()):
             self._replace_sandbox(current, kill_cause(current))
             return False
         if listener in ready and not ready[listener] & select.POLLIN:
@@ -319,6 +318,9 @@ class Lifetime:
     def _worker_died(self, current: Current, status: int) -> None:
         """Tell the host, then have everything else in the sandbox killed before a new worker is forked."""
         cause, self._killed_for = self._killed_for or cause_of(status), None
+        if current.held_line is not None:
+            current.held_line.settle(now=True)
+        cause.setdefault("place", last_words.place_of_death(current, cause))
         self._tell_death(cause, replaced=True)
         drop_worker(current, self._poll)
         self.phase = Phase.CLEARING

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sentinel_kernel.linux.seccomp import Listener, Notification
     from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.stack_dump import Place
     from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.ledger import Ledger
     from sentinel_kernel.supervisor.placing import Places
@@ -46,6 +47,10 @@ class NotificationHandler:
         self.places: Places | None = None
         """Finds where refusals come from, once there is a worker."""
         self.killed_by: Violation | None = None
+        self.killed_at: Place | None = None
+        self.must_kill = False
+        """The sandbox is to be killed now: it is known, or can't be known, where the call came from."""
+
         self.shares: Shares | None = None
         """Counts the calls of policy/measured.py; before there is a worker nothing hostile makes any."""
         self.questions: Questions | None = None
@@ -67,6 +72,8 @@ class NotificationHandler:
         A bounded number at a time: a flood must not keep the loop from its other work.
         """
         for _ in range(_A_TURN):
+            if self.killed_by is not None:
+                return self.must_kill  # nothing else is answered any more
             if self.serve_one():
                 return True
             if not any(event & select.POLLIN for _, event in self._poll.poll(0)):
@@ -156,7 +163,7 @@ class NotificationHandler:
             violation = self._ledger.record(made, registers if verdict.kind == REFUSE else None)
         if verdict.kind == KILL:
             self.killed_by = violation
-            return True
+            return not self._places_death(request)
         if verdict.kind == CONTINUE:
             if self.shares is None or not self.shares.answer(self._listener, notification):
                 self._listener.proceed(notification.id)
@@ -164,6 +171,17 @@ class NotificationHandler:
         self._remember(known if verdict.report else None, verdict.errno)
         self._listener.refuse(notification.id, verdict.errno)
         return False
+
+    def _places_death(self, request: Request) -> bool:
+        """Find where a call comes from that kills; until then it stays held, and so does all else that is held."""
+        violation = self.killed_by
+        if violation is None or self.places is None:
+            return False
+
+        def found(place: Place | None) -> None:
+            self.killed_at, self.must_kill = place, True
+
+        return self.places.kill(violation, request, found)
 
     def _remember(self, registers: tuple[object, ...] | None, number: int) -> None:
         """Have the next call with the same registers refused, and counted, without a look at it."""

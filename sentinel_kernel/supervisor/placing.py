@@ -25,6 +25,7 @@ _LINES_PER_KIND = 8
 
 _MOST_PROCESSES = 256
 _PATIENCE_SECONDS = 0.2
+_KILL_PATIENCE_SECONDS = 0.05
 
 
 class Places:
@@ -83,6 +84,21 @@ class Places:
                 found(None)
             answer()
         return True
+
+    def kill(self, violation: Violation, request: Request, done: Callable[[Place | None], None]) -> bool:
+        """Find where a recorded call comes from that is never answered; False where nobody can tell.
+
+        The held thread can't: another one writes what it sees. A process that was started can't either.
+        """
+
+        def found(place: Place | None) -> None:
+            if place is not None:
+                self._ledger.change(violation.id, lambda known: placed(known, place))
+            done(place)
+
+        return request.is_worker and self._line.ask_beside(
+            request.pid, {request.tid}, found, _KILL_PATIENCE_SECONDS
+        )
 
     def _described(self, made: Violation, request: Request) -> Violation:
         """Add what is known before the stack is: the name of a thread, the line that started a process."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 
+from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.current import (
     Phase,
     begin_places,
@@ -223,7 +224,11 @@ class Session:
         self._host.reply(identifier, ok=True)
 
     def _event(self, name: str, fields: dict[str, Any]) -> None:
-        self._host.event(name, fields)
+        line = self.life.current.held_line if self.life.current is not None else None
+        if name == protocol.EVENT_LIMIT and line is not None and line.expected:
+            line.afterwards(lambda: self._host.event(name, fields))  # it may tell where this was
+        else:
+            self._host.event(name, fields)
 
     def _send_violation(self, violation: Violation) -> bool:
         self.watchers.recorder.violation(violation)

@@ -8,6 +8,7 @@ import time
 
 from sentinel_kernel.linux.process import signal_thread
 from sentinel_kernel.supervisor.held_line import catches
+from sentinel_kernel.supervisor.last_words import note_place
 from sentinel_kernel.supervisor.worker_link import MEMORY_SIGNAL
 
 TYPE_CHECKING = False
@@ -65,6 +66,8 @@ class SoftMemory:
         ):  # full where the cell never reads it: the exception has no text then
             ceiling = self._current.preparation.ceiling.memory_bytes
             os.write(pipe, f"error {_words(limit, ceiling)}\n".encode())
+        if not self.told:
+            note_place(self._current, limit)
         with contextlib.suppress(ProcessLookupError):
             signal_thread(worker, worker, MEMORY_SIGNAL)
         first, self.told = not self.told, True

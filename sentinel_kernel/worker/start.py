@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.worker.app import IPKernelApp
 from sentinel_kernel.worker.inert_magics import register_inert_magics
+from sentinel_kernel.worker.last_words import write_last_words
 from sentinel_kernel.worker.soft_memory import raise_at
 from sentinel_kernel.worker.started import note_starts
 
@@ -43,6 +44,7 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
         register_inert_magics(app, request["magics"])
         faulthandler.register(request["stack_signal"], file=stack_pipe, all_threads=False)
         faulthandler.register(request["stacks_signal"], file=stack_pipe, all_threads=True)
+        write_last_words(stack_pipe)
         raise_at(request["memory_signal"], word_pipe)
         note_starts(started)
     except BaseException:  # noqa: BLE001 - whatever it is, only the supervisor can still be told
