@@ -121,9 +121,11 @@ class KernelSession:
                 client.start_channels()
                 await client.wait_for_ready(timeout=READY_SECONDS)
             except (RuntimeError, OSError, ValueError) as error:
+                log.flush()
+                said = self._log()
                 await self.end()
                 raise SentinelError(
-                    f"The kernel did not start: {error}. {self._log()}",
+                    f"The kernel did not start: {error}. {said}",
                     "Run `sentinel-kernel doctor` in a terminal.",
                 ) from error
         self.profile = environment.get("SENTINEL_PROFILE", "")

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
@@ -27,6 +28,9 @@ class Person:
 
     def __init__(self) -> None:
         self.answer: str | None = None
+        self.silent = False
+        """Whether no answer comes at all."""
+
         self.asked: list[str] = []
         self.choices: list[list[str]] = []
 
@@ -34,6 +38,8 @@ class Person:
         """Answer one question."""
         assert isinstance(params, types.ElicitRequestFormParams)
         self.asked.append(params.message)
+        if self.silent:
+            await anyio.sleep_forever()
         self.choices.append(params.requested_schema["properties"]["answer"]["enum"])
         if self.answer is None:
             return types.ElicitResult(action="decline")
