@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import SentinelError
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.kernel.settings import Settings
     from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.kernel.words import Words
+    from sentinel_kernel.policy.mapping import Mappings
 
 
 class ViolationWords:
@@ -24,6 +27,30 @@ class ViolationWords:
         self._settings = settings
         self._ready = ready
         self._code_of = code_of
+        self._mappings: Mappings | None = None
+
+    def own_faults(self) -> list[Words]:
+        """Return what is to be told of files with words of one's own that can't be used; the first time alone."""
+        if self._mappings is not None or not self._has_own():
+            return []
+        try:
+            return self._load()
+        except SentinelError as error:
+            log(f"The words for violations can't be read: {error}")
+            return []
+
+    def _load(self) -> list[Words]:
+        from sentinel_kernel.kernel.words import own_words_unused  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.policy.own_words import words_in_use  # noqa: PLC0415 - not on the start path
+
+        settings = self._settings
+        self._mappings, unused = words_in_use(settings.mapping_files, settings.named_mapping)
+        return [own_words_unused(file.path, file.place, file.why, file.remedy) for file in unused]
+
+    def _has_own(self) -> bool:
+        """Tell whether there are words of a lab's or of the user's own, or should be."""
+        named = self._settings.named_mapping
+        return bool(named) or any(map(os.path.exists, self._settings.mapping_files))
 
     def complete(self, violation: Json) -> Json:
         """Return the violation with message, hint and remedies; plain ones if the mappings fail."""
@@ -40,11 +67,23 @@ class ViolationWords:
 
         read = Violation.from_json(violation)
         leeway = leeway_in_force(self._settings, self._ready())
-        return complete(read, leeway=leeway, code=self._code_of(read.cell or "")).to_json()
+        if self._mappings is None:
+            self._load()
+        code = self._code_of(read.cell or "")
+        return complete(read, self._mappings, leeway=leeway, code=code).to_json()
 
 
 def _plain(violation: Json) -> Json:
-    call = str(violation.get("syscall", "?"))[:60]
+    call = str(violation.get("syscall") or "")[:60]
+    if not call:
+        rule = str(violation.get("rule") or violation.get("cause"))[:200]
+        return {
+            "message": {"en": f"The sandbox stopped this ({rule}).", "zh": f"沙箱阻止了此操作（{rule}）。"},
+            "hint": {
+                "en": "See what is allowed: %sentinel_limit and %sentinel_profile.",
+                "zh": "请用 %sentinel_limit 和 %sentinel_profile 查看允许的范围。",
+            },
+        }
     return {
         "message": {
             "en": f"The sandbox refused the system call {call}.",

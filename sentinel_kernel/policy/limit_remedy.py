@@ -34,6 +34,9 @@ _IDLE_BYTES = 300 * _MEBIBYTE
 """What an idle worker and its libraries take of the memory, at most as a rule."""
 
 
+_STACK_BYTES = 9 * _MEBIBYTE
+"""What a thread takes: the usual stack (8 MiB, of which the limit counts all), and a little beside it."""
+
 _IN_MEMORY = frozenset(("disk", "tmp", "shm"))
 """File systems in memory: what is written to them is part of the sandbox's memory, too."""
 
@@ -66,6 +69,8 @@ def raised_limit(violation: Violation, code: str | None, leeway: Leeway) -> Rais
     if allowed is None or not known or (most is not None and most <= allowed):
         return None
     need = _need(unit, code)
+    if name == "memory" and code and "Thread" in code:
+        need = Need(need.total + count_needed(code).single * _STACK_BYTES, need.single)
     least = need.single if name != "memory" else need.single + _IDLE_BYTES
     if most is not None and least > most:
         return None  # even the ceiling is less than the cell's largest piece
@@ -76,17 +81,31 @@ def raised_limit(violation: Violation, code: str | None, leeway: Leeway) -> Rais
     if value <= allowed:
         return None
     raised = Raise({field: value}, f"%sentinel_limit {typed}={text}")
-    return _with_memory(raised, min(value, need.total or value / 2), leeway) if name in _IN_MEMORY else raised
+    if name in _IN_MEMORY:
+        return _with_memory(raised, min(value, need.total or value / 2), leeway)
+    return _with_threads(name, raised, code, leeway)
 
 
-def _with_memory(raised: Raise, stored: float, leeway: Leeway) -> Raise | None:
-    """Return ``raised`` with the memory that what is ``stored`` takes; None where there is not so much."""
-    memory, (known, most) = leeway.sizes.get("memory_bytes"), leeway.most_of("memory_bytes")
-    if memory is None or stored + _IDLE_BYTES <= memory:
+def _with_threads(name: str, raised: Raise, code: str | None, leeway: Leeway) -> Raise | None:
+    """Return ``raised`` with what the cell's threads take beside it: each has a stack, which counts as memory."""
+    threads = count_needed(code).single if code and "Thread" in code else 0
+    if name == "pids":
+        return _with_memory(raised, threads * _STACK_BYTES, leeway)
+    allowed, (known, most) = leeway.sizes.get("pids"), leeway.most_of("pids")
+    if name != "memory" or allowed is None or threads < allowed or not known:
         return raised
-    if not known or (most is not None and most < stored + _IDLE_BYTES):
+    text, value = _typed(2 * threads if most is None else min(2 * threads, most), "count", most)
+    return Raise({**raised.values, "pids": value}, f"{raised.line} pids={text}")
+
+
+def _with_memory(raised: Raise, taken: float, leeway: Leeway) -> Raise | None:
+    """Return ``raised`` with the memory that it takes to use it; None where there is not so much."""
+    memory, (known, most) = leeway.sizes.get("memory_bytes"), leeway.most_of("memory_bytes")
+    if memory is None or taken + _IDLE_BYTES <= memory:
+        return raised
+    if not known or (most is not None and most < taken + _IDLE_BYTES):
         return None
-    wished = 2 * stored + _IDLE_BYTES
+    wished = 1.5 * taken + _IDLE_BYTES
     text, value = _typed(wished if most is None else min(wished, most), "bytes", most)
     return Raise({**raised.values, "memory_bytes": value}, f"{raised.line} memory={text}")
 

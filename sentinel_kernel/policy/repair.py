@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from sentinel_kernel.policy.cell_source import CellSource, parses
+from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.repair_calls import changed_call
 from sentinel_kernel.policy.repair_paths import moved_writes
 from sentinel_kernel.policy.repair_pools import smaller_pools
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.violation import Violation
 
 
+_WRITABLE = ("/tmp", "/var/tmp", "/dev/shm")
+
+
 def code_changes(violation: Violation, code: str, leeway: Leeway, machine: str) -> list[Change]:
     """Return the changes of ``code`` that take away the cause of ``violation``; none where none keeps the meaning.
 
@@ -26,7 +30,11 @@ def code_changes(violation: Violation, code: str, leeway: Leeway, machine: str) 
     cell = CellSource(code)
     if cell.tree is None and not cell.shell:
         return []
-    return [change for change in _candidates(cell, violation, leeway, machine) if _keeps(cell, change)]
+    return [
+        change
+        for change in _candidates(cell, violation, leeway, machine)
+        if _keeps(cell, change) and _passes(code, change.code, violation, leeway, machine)
+    ]
 
 
 def _candidates(cell: CellSource, violation: Violation, leeway: Leeway, machine: str) -> Iterable[Change]:
@@ -50,3 +58,23 @@ def _keeps(cell: CellSource, change: Change) -> bool:
 
 def _statements(cell: CellSource) -> int:
     return sum(isinstance(node, ast.stmt) for node in cell.nodes())
+
+
+def _passes(before: str, after: str, violation: Violation, leeway: Leeway, machine: str) -> bool:
+    """Tell whether preflight finds less of this cause in the changed cell, and nothing that it did not find before."""
+    profile = leeway.profile(violation.profile)
+    if profile is None:
+        return True
+    from sentinel_kernel.policy.preflight import check  # noqa: PLC0415 - only where there is a change to be checked
+    from sentinel_kernel.policy.preflight_finding import CERTAIN, Facts  # noqa: PLC0415 - as above
+
+    facts = Facts(
+        compiled(profile, machine),
+        writable=tuple(place for place in (*_WRITABLE, leeway.workspace, leeway.home) if place),
+        workspace_writable=profile.filesystem.allow_write_overlay,
+    )
+    old, new = ([one for one in check(code, facts) if one.confidence == CERTAIN] for code in (before, after))
+    if {one.cause for one in new} - {one.cause for one in old}:
+        return False
+    mine = [sum(one.cause == violation.cause for one in found) for found in (old, new)]
+    return mine[1] < mine[0] or not mine[1]

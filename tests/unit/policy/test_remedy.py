@@ -155,7 +155,7 @@ def test_a_profile_that_shows_the_folder_is_offered() -> None:
         (limited("memory", GIB), "x = bytearray(9 << 30)", "%sentinel_limit memory=10G"),
         (limited("memory", GIB), "x = [bytearray(1 << 20) for _ in range(4000)]", "%sentinel_limit memory=9G"),
         (limited("memory", GIB), None, "%sentinel_limit memory=4G"),
-        (limited("pids", 128, "count"), "ts = [Thread(target=f) for _ in range(300)]", "%sentinel_limit pids=1024"),
+        (limited("pids", 128, "count"), "ts = [Thread(target=f) for _ in range(300)]", "%sentinel_limit pids=1024 memory=5G"),
         (limited("open_files", 4096, "count"), "fs = [open(n) for _ in range(9000)]",
          "%sentinel_limit open_files=32768"),
         (limited("wall_seconds", 2, "seconds"), "import time\ntime.sleep(20)", "%sentinel_limit wall=120"),
@@ -165,7 +165,7 @@ def test_a_profile_that_shows_the_folder_is_offered() -> None:
         (limited("output", 1 << 20), "print('x' * 3000000)", "%sentinel_limit output=6M"),
         (limited("shm", 128 * MIB), "SharedMemory(create=True, size=200 << 20)", "%sentinel_limit shm=512M"),
         (limited("tmp", 256 * MIB), "!dd if=/dev/zero of=/tmp/x bs=1M count=900",
-         "%sentinel_limit tmp=2G memory=3G"),
+         "%sentinel_limit tmp=2G memory=2G"),
         (occurred("child_killed", limit=Limit("memory", "kill", None, GIB, "bytes", own=False, backend="x")),
          "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'x = bytearray(2 * 1024**3)'])",
          "%sentinel_limit memory=5G"),
@@ -212,7 +212,7 @@ def test_a_smaller_pool_comes_before_more_processes() -> None:
     found = remedies_for(limited("pids", 128, "count"), code=code, leeway=LEEWAY)
     assert [remedy.kind for remedy in found] == ["code", "magic", "magic"]
     assert found[0].code == code.replace("500", "32")
-    assert found[1].text == "%sentinel_limit pids=2048"
+    assert found[1].text == "%sentinel_limit pids=2048 memory=7G"
     assert found[2].text == "%sentinel_profile datascience"
 
 
