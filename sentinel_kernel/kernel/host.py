@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from sentinel_kernel.kernel.cell_start import CellStart
 from sentinel_kernel.kernel.cell_summary import CellSummary
 from sentinel_kernel.kernel.client_side import ClientSide, watch_sockets
 from sentinel_kernel.kernel.connection import read_connection
+from sentinel_kernel.kernel.deaths import death_words
 from sentinel_kernel.kernel.displays import Displays
 from sentinel_kernel.kernel.execution import Execution
 from sentinel_kernel.kernel.gauge_entry import GaugeEntry
@@ -182,26 +182,14 @@ class Host:
             self.worker_shuts_down()
             return
         self.worker.read_rest()
-        told = words.death(cause, self._death_told(cause))
+        told = death_words(self, cause)
         if not self._end_running("SandboxDied", told, abort_waiting=True):
             self.displays.waiting.append(told)  # between cells: the next one says why it finds nothing
         self.gauge.worker_gone()
         self.widgets.forget()  # as clients do when they hear the status below
         self.execution.last_count = 0  # the next worker counts anew, as after every restart
         self.outbox.status("restarting")
-
-    def _death_told(self, cause: Json) -> Json | None:
-        """Return the violation that a worker died of; one that is not known yet is shown in the newest cell."""
-        known = self.displays.last_violations.get(str(cause.get("violation_id") or ""))
-        if known is not None or cause.get("kind") == "rule_kill":
-            return known
-        from sentinel_kernel.policy.occurrence import death_violation  # noqa: PLC0415 - not on the start path
-
-        identifier, now = os.urandom(8).hex(), int(time.time() * 1000)
-        made = death_violation(cause, id=identifier, profile=self.lifecycle.profile, time_ms=now)
-        running = self.execution.running
-        self.displays.violation(made.to_json(), self.execution.newest() if running else None)
-        return self.displays.last_violations.get(identifier)
+        self.displays.waiting += self.violation_words.own_faults()
 
     def sandbox_unavailable(self) -> None:
         """Answer everything from here on."""

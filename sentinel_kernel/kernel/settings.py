@@ -18,6 +18,9 @@ DEFAULT_PROFILE = "strict"
 DEFAULT_CEILING = "datascience"
 ASK_SECONDS = 120.0
 _CELL_SUMMARY = "--SentinelKernel.cell_summary="
+_MAPPINGS = "--SentinelKernel.mappings="
+PREFLIGHT_MODES = ("off", "advise", "refuse")
+"""What is done about lines that will be refused, or are dangerous: from the least on (kernel/preflight.py)."""
 
 _WORKER_VARIABLES = frozenset(
     {
@@ -51,6 +54,12 @@ class Settings(Record):
     """The widest profile that a magic may switch to without a question to the person ("": the default)."""
 
     profile_directories: tuple[str, ...]
+    mapping_files: tuple[str, ...]
+    """Files with words of a lab's and of the user's own, the strongest first; they need not be there."""
+
+    named_mapping: str
+    """The one among them that the user has named ("": none)."""
+
     language: str
     workspace: str
     environment: dict[str, str]
@@ -76,11 +85,20 @@ class Settings(Record):
     notices: tuple[tuple[str, str], ...]
     """What of the user's own settings does not count, in English and Chinese."""
 
+    preflight: str = "advise"
+    """What preflight does about lines that will be refused: one of PREFLIGHT_MODES."""
+
+    dangerous: str = "off"
+    """The same about dangerous code (policy/dangerous.py)."""
+
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str], folder: str) -> Settings:
     """Return the settings. Raises SentinelError where there is no connection file."""
     connection_file, rest = _connection_file(arguments)
     cell_summary, rest = _cell_summary(rest, environment)
+    named, rest = _named_mapping(rest, environment, folder)
+    preflight, rest = _mode(rest, environment, "preflight", "advise")
+    dangerous, rest = _mode(rest, environment, "dangerous", "off")
     parent = environment.get("JPY_PARENT_PID", "")
     lab, fault = _lab()
     granted = Granted(
@@ -99,6 +117,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
         profile=granted.profile or DEFAULT_PROFILE,
         ceiling=granted.ceiling,
         profile_directories=granted.profile_directories,
+        mapping_files=mapping_files(environment, named, lab),
+        named_mapping=named,
         language=language(environment),
         workspace=os.path.realpath(folder),
         environment=worker_environment(environment),
@@ -110,6 +130,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
         lab=lab,
         fault=fault,
         notices=granted.notices,
+        preflight=stricter(preflight, lab.preflight if lab is not None else ""),
+        dangerous=stricter(dangerous, lab.dangerous if lab is not None else ""),
     )
 
 
@@ -163,6 +185,53 @@ def _cell_summary(arguments: Sequence[str], environment: Mapping[str, str]) -> t
     return chosen.lower() in ("on", "true", "1"), rest
 
 
+def _mode(
+    arguments: Sequence[str], environment: Mapping[str, str], name: str, default: str
+) -> tuple[str, list[str]]:
+    """Return one of PREFLIGHT_MODES, and the arguments that do not say which.
+
+    ``--SentinelKernel.NAME=MODE`` goes before SENTINEL_NAME; what is none of them, is the default.
+    """
+    chosen, rest = environment.get(f"SENTINEL_{name.upper()}", ""), []
+    for argument in arguments:
+        if argument.startswith(f"--SentinelKernel.{name}="):
+            chosen = argument.partition("=")[2]
+        else:
+            rest.append(argument)
+    return chosen.lower() if chosen.lower() in PREFLIGHT_MODES else default, rest
+
+
+def stricter(first: str, second: str) -> str:
+    """Return the one of two modes that does more; "" is none."""
+    known = [mode for mode in PREFLIGHT_MODES if mode in (first, second)]
+    return known[-1]
+
+
+def _named_mapping(
+    arguments: Sequence[str], environment: Mapping[str, str], folder: str
+) -> tuple[str, list[str]]:
+    """Return the absolute path of the user's own words ("": none is named), and the arguments that do not say so.
+
+    The argument ``--SentinelKernel.mappings=PATH`` goes before SENTINEL_MAPPINGS.
+    """
+    chosen, rest = environment.get("SENTINEL_MAPPINGS", ""), []
+    for argument in arguments:
+        if argument.startswith(_MAPPINGS):
+            chosen = argument.removeprefix(_MAPPINGS)
+        else:
+            rest.append(argument)
+    return os.path.join(folder, os.path.expanduser(chosen)) if chosen else "", rest
+
+
+def mapping_files(environment: Mapping[str, str], named: str, lab: LabConfig | None) -> tuple[str, ...]:
+    """Return where words of a lab's and of the user's own may be, the strongest first; locked, a lab's go first."""
+    own = named or os.path.join(_own_folder(environment), "mappings.json")
+    if lab is None:
+        return (own,)
+    labs = os.path.join(os.path.dirname(lab.path), "mappings.json")
+    return (labs, own) if lab.locked else (own, labs)
+
+
 def wants_spare(environment: Mapping[str, str]) -> bool:
     """Tell whether to keep a warm spare: as SENTINEL_SPARE (on, off) says, else wherever no hub shares the machine."""
     chosen = environment.get("SENTINEL_SPARE", "").lower()
@@ -184,8 +253,12 @@ def session_id(connection_file: str) -> str:
 
 def profile_directories(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return where the user's own profiles are looked for, before the shipped ones."""
+    return (os.path.join(_own_folder(environment), "profiles"),)
+
+
+def _own_folder(environment: Mapping[str, str]) -> str:
     home = environment.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return (os.path.join(home, "sentinel-kernel", "profiles"),)
+    return os.path.join(home, "sentinel-kernel")
 
 
 def language(environment: Mapping[str, str]) -> str:

@@ -122,6 +122,17 @@ def not_granted(notice: tuple[str, str]) -> Words:
     )
 
 
+def own_words_unused(path: str, place: str, why: str, remedy: str) -> Words:
+    """Return the words for a file with words of the user's own that can't be used; ``place`` is in its JSON."""
+    where_en, where_zh = ("", "") if place in ("", "$") else (f" at {place}", f"（位置 {place}）")
+    return Words(
+        f"The words of your own in {path} are not used: there is a fault{where_en}. {why} The shipped words stand in.",
+        f"您自己的提示文字 {path} 未被使用：文件有误{where_zh}。{why}将使用自带的文字。",
+        f"{remedy} Correct the file, and restart the kernel.".strip(),
+        f"{remedy}请更正该文件，然后重启内核。",
+    )
+
+
 def artifacts(path: str, files: int, left_out: int = 0) -> Words:
     """Return the words for files that were saved when a sandbox ended; ``left_out`` could not be."""
     count_en = "one changed file" if files == 1 else f"{files} changed files"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import errno as errno_numbers
 import os
 import signal
+import stat
 
 from sentinel_kernel.abi.architecture import is_known_anywhere
 from sentinel_kernel.errors import MappingError
@@ -116,18 +118,33 @@ def load_mappings(directories: Iterable[str] = ()) -> Mappings:
     """
     layers: list[Layer] = []
     for directory in (*directories, shipped_directory("mappings")):
-        path = os.path.join(directory, FILE_NAME)
-        try:
-            with open(path, "rb") as file:
-                text = file.read(MAXIMUM_BYTES + 1)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise MappingError(f"{path} can't be read: {error.strerror}.") from None
-        layers += parse_mapping(text).layers
+        with contextlib.suppress(FileNotFoundError):
+            layers += read_mapping(os.path.join(directory, FILE_NAME)).layers
     if not layers:
         raise MappingError(f"The shipped {FILE_NAME} is missing.", "$", "Install Sentinel Kernel again.")
     return Mappings(tuple(layers))
+
+
+def read_mapping(path: str, *, whole: bool = True) -> Mappings:
+    """Return the words of the file ``path``; one that is not ``whole`` may leave the default out.
+
+    Raises:
+        FileNotFoundError: there is none.
+        MappingError: it can't be read or used.
+
+    """
+    try:
+        # Whatever is no plain file could keep its reader waiting.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise MappingError(f"{path} is no plain file.")
+            text = file.read(MAXIMUM_BYTES + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise MappingError(f"{path} can't be read: {error.strerror}.") from None
+    return parse_mapping(text, whole=whole)
 
 
 def parse_mapping(text: bytes | str, *, whole: bool = True) -> Mappings:

@@ -9,7 +9,14 @@ import pytest
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.connection import read_connection
-from sentinel_kernel.kernel.settings import language, read_settings, wants_spare, worker_environment
+from sentinel_kernel.kernel.lab_config import LabConfig
+from sentinel_kernel.kernel.settings import (
+    language,
+    mapping_files,
+    read_settings,
+    wants_spare,
+    worker_environment,
+)
 from sentinel_kernel.kernel.supervisor_process import supervisor_environment
 from sentinel_kernel.kernel.trusted_path import trusted_path
 
@@ -43,6 +50,30 @@ def test_the_line_at_each_cells_end_can_be_turned_on_from_outside(
     settings = read_settings(["-f", "/k.json", *arguments], environment, "/")
     assert settings.cell_summary is expected
     assert settings.worker_arguments == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "expected"),
+    [
+        ([], {"XDG_CONFIG_HOME": "/c"}, "/c/sentinel-kernel/mappings.json"),
+        ([], {"SENTINEL_MAPPINGS": "words.json"}, "/nb/words.json"),
+        (["--SentinelKernel.mappings=/w.json"], {"SENTINEL_MAPPINGS": "words.json"}, "/w.json"),
+    ],
+)
+def test_the_users_own_words_are_named_or_lie_among_their_settings(
+    arguments: list[str], environment: dict[str, str], expected: str
+) -> None:
+    settings = read_settings(["-f", "/k.json", *arguments], environment, "/nb")
+    assert settings.mapping_files == (expected,)
+    assert settings.named_mapping in ("", expected)
+    assert settings.worker_arguments == ()
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_words_of_a_locked_lab_go_before_the_users_own(*, locked: bool) -> None:
+    lab = LabConfig("/etc/x/config.json", "strict", "strict", locked, None, "", False, ())
+    files = mapping_files({}, "/w.json", lab)
+    assert files == (("/etc/x/mappings.json", "/w.json") if locked else ("/w.json", "/etc/x/mappings.json"))
 
 
 @pytest.mark.parametrize(

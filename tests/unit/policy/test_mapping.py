@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,11 +11,14 @@ import pytest
 from sentinel_kernel.abi.architecture import AUDIT_ARCH_X86_64
 from sentinel_kernel.errors import MappingError
 from sentinel_kernel.policy.compiled import compile_policy
-from sentinel_kernel.policy.mapping import FILE_NAME, PLACEHOLDERS, fill, load_mappings, parse_mapping
+from sentinel_kernel.policy.mapping import FILE_NAME, fill, load_mappings, parse_mapping
+from sentinel_kernel.policy.occurrence import limit_violation
+from sentinel_kernel.policy.own_words import words_in_use
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.policy.request import Request
 from sentinel_kernel.policy.verdict import judge
 from sentinel_kernel.policy.violation import Violation, make_violation
+from sentinel_kernel.policy.word_values import PLACEHOLDERS
 from sentinel_kernel.record import replace
 
 if TYPE_CHECKING:
@@ -28,6 +32,11 @@ def violation_of(number: int, *arguments: int, copied: dict[int, bytes] | None =
     padded = (*arguments, *(0,) * (6 - len(arguments)))
     asked = Request(number, AUDIT_ARCH_X86_64, padded, 1, 1, "python", True, copied or {})  # type: ignore[arg-type]
     return make_violation(asked, judge(asked, STRICT), STRICT, "id", 0)
+
+
+def limit_of(name: str, stage: str) -> Violation:
+    told = {"name": name, "stage": stage, "used": 1, "allowed": 4096, "unit": "bytes", "profile": "strict"}
+    return limit_violation(told, id="x", time_ms=0)
 
 
 def mapping(*groups: dict[str, Any], **keys: Any) -> str:
@@ -108,6 +117,55 @@ def test_a_fault_names_its_place(text: str, place: str) -> None:
     with pytest.raises(MappingError) as caught:
         parse_mapping(text)
     assert caught.value.json_path == place
+
+
+def test_a_file_of_ones_own_overrides_by_group_and_needs_no_default(tmp_path: Path) -> None:
+    own = tmp_path / "own.json"
+    words = {"en": "Mine: {allowed}.", "zh": "我的：{allowed}。", "hint": {"en": "Do.", "zh": "做。"}}
+    groups = [{"causes": ["tmp"], **words}, {"causes": ["memory:soft"], **words}]
+    own.write_text(
+        json.dumps({"$schema_version": 1, "causes": groups, "groups": [group("socket", en="net")]})
+    )
+    mappings, unused = words_in_use([str(own), str(tmp_path / "none.json")])
+    assert unused == ()
+    assert mappings.words(limit_of("tmp", "refused")).message_en == "Mine: 4 KiB."
+    assert mappings.words(limit_of("memory", "soft")).message_zh == "我的：4 KiB。"
+    shipped = load_mappings()
+    assert mappings.words(limit_of("memory", "refused")) == shipped.words(limit_of("memory", "refused"))
+    # A group of one's own stands before a shipped one that is more special.
+    assert mappings.words(violation_of(41, 2, 1)).message_en == "net"
+    assert mappings.words(violation_of(165)) == shipped.words(violation_of(165))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("{", "$"),
+        (b"\xff", "$"),
+        (json.dumps({"$schema_version": 1, "causes": [{"causes": ["memroy"], "en": "a", "zh": "b"}]}), None),
+        (json.dumps({"$schema_version": 1, "causes": [{"causes": ["tmp:soon"]}]}), "$.causes[0].causes[0]"),
+        (json.dumps({"$schema_version": 1, "errors": [{"errors": ["EWHAT"]}]}), "$.errors[0].errors[0]"),
+        (json.dumps({"$schema_version": 1, "errors": [{"errors": ["print"]}]}), "$.errors[0].errors[0]"),
+    ],
+)
+def test_a_file_of_ones_own_with_a_fault_is_told_and_the_shipped_words_hold(
+    tmp_path: Path, text: str | bytes, place: str | None
+) -> None:
+    own = tmp_path / "own.json"
+    own.write_bytes(text if isinstance(text, bytes) else text.encode())
+    mappings, (unused,) = words_in_use([str(own)])
+    assert mappings == load_mappings()
+    assert unused.path == str(own)
+    assert unused.place == (place or "$.causes[0].causes[0]")
+    assert unused.why
+
+
+def test_a_file_that_was_named_and_is_missing_is_told_and_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+    missing, pipe = str(tmp_path / "none.json"), str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    mappings, unused = words_in_use([missing, pipe], named=missing)
+    assert mappings == load_mappings()
+    assert [one.path for one in unused] == [missing, pipe]
 
 
 def test_no_placeholder_renders_what_the_sandbox_wrote() -> None:

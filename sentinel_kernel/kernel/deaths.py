@@ -1,0 +1,29 @@
+"""Tells of a worker's death: as a violation in the cell that it ended, and in words for its error."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel import words
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.host import Host
+    from sentinel_kernel.kernel.wire import Json
+
+
+def death_words(host: Host, cause: Json) -> words.Words:
+    """Return the words for the worker's death by ``cause``, which the newest cell that runs shows as a violation.
+
+    A KILL rule's violation is shown already.
+    """
+    violation = host.displays.last_violations.get(str(cause.get("violation_id") or ""))
+    if violation is None and cause.get("kind") != "rule_kill":
+        from sentinel_kernel.policy.occurrence import death_violation  # noqa: PLC0415 - not on the start path
+
+        identifier, now = os.urandom(8).hex(), int(time.time() * 1000)
+        made = death_violation(cause, id=identifier, profile=host.lifecycle.profile, time_ms=now)
+        host.displays.violation(made.to_json(), host.execution.newest() if host.execution.running else None)
+        violation = host.displays.last_violations.get(identifier)
+    return words.death(cause, violation)

@@ -1,0 +1,69 @@
+"""Limits and deaths are violations: in their cell, as a record that the schema holds for, counted once each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from jsonschema import Draft202012Validator
+from live_kernel import Notebook, notebook
+
+import sentinel_kernel.policy
+from sentinel_kernel.kernel.output_rule import NOTICE_TYPE, VIOLATION_TYPE
+from sentinel_kernel.policy.violation import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
+]
+
+SCHEMA = json.loads(Path(sentinel_kernel.policy.__file__).with_name("violation.schema.json").read_text())
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[Notebook]:
+    """Start a kernel with a file of words that has a fault."""
+    own = tmp_path / "words.json"
+    own.write_text(
+        json.dumps({"$schema_version": 1, "causes": [{"causes": ["tmp"], "en": "{who}", "zh": "x"}]})
+    )
+    with notebook(tmp_path, SENTINEL_MAPPINGS=str(own), SENTINEL_SPARE="off") as running:
+        yield running
+
+
+def test_limits_and_deaths_are_violations_and_a_fault_in_words_of_ones_own_is_told(book: Notebook) -> None:
+    first = book.run("pass")
+    [notice] = first.bundles(NOTICE_TYPE)
+    assert "$.causes[0].en" in notice["message"]["en"]
+    assert "words.json" in notice["message"]["zh"]
+    assert notice["hint"]["en"]
+
+    full = book.run("%sentinel_limit tmp=2M\nopen('/tmp/x', 'wb').write(bytes(4 << 20))")
+    assert full.reply["ename"] == "OSError"
+    [notice], [record] = full.bundles(NOTICE_TYPE), full.bundles(VIOLATION_TYPE)[-1:]
+    assert {"name": "tmp", "stage": "refused"}.items() <= notice["limit"].items()
+    assert notice["message"] == record["message"]
+    Draft202012Validator(SCHEMA).validate(record)
+    assert Violation.from_json(record).cause == "tmp"
+    assert (
+        record["limit"] | {"name": "tmp", "allowed": 2 << 20, "unit": "bytes", "own": True} == record["limit"]
+    )
+    assert record["message"]["en"].startswith("The folder /tmp is full: 2 MiB")
+    assert record["execution_count"] == full.reply["execution_count"]
+
+    died = book.run("import ctypes\nctypes.string_at(0)")
+    assert died.reply["ename"] == "SandboxDied"
+    record = died.bundles(VIOLATION_TYPE)[-1]
+    Draft202012Validator(SCHEMA).validate(record)
+    assert (record["cause"], record["action"], record["outcome"]) == ("worker_crashed", "DEATH", "ended")
+    assert record["values"]["signal"] == "SIGSEGV"
+    assert record["message"]["en"] in died.reply["evalue"]
+
+    [status] = book.run("%sentinel_status").bundles("text/plain")
+    [line] = [line for line in status.splitlines() if "refused so far" in line]
+    assert line.split()[-1] == "2"
