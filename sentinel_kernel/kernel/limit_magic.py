@@ -206,7 +206,7 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
         row = by_field.get(field, {})
         value, used, ceiling = row.get("value"), row.get("used"), row.get("ceiling")
         is_held = field not in HELD_BY_GROUP_ALONE or bool(told.get("holds_io"))
-        one = {"name": name, "unit": unit, "value": value, "used": used, "ceiling": ceiling}
+        one = {"name": name, "field": field, "unit": unit, "value": value, "used": used, "ceiling": ceiling}
         data.append({**one, "own": bool(row.get("own")), "held": is_held})
         parts = [amount(value, unit, chinese=chinese)]
         if name == "pids" and value is not None and told.get("tasks_on_top"):
