@@ -230,6 +230,11 @@ def _occurrence(cause: str, leeway: Leeway, profile: str, path: str | None) -> V
         return made
     _, field, unit = TYPED[cause]
     allowed = leeway.sizes.get(field)
+    if allowed is None and (known := leeway.profile(profile)) is not None:
+        written = getattr(known.resources, field)
+        allowed = written if isinstance(written, int) else None
+    if cause == "tmp":
+        made = replace(made, values={**made.values, "place": "/tmp"})
     return replace(made, limit=Limit(cause, "refused", None, allowed, unit, False, ""))
 
 
