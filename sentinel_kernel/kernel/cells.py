@@ -70,6 +70,8 @@ class Cell(MutableRecord):
     failed: bool = False
     """The worker has told of an error in it."""
     suspects: dict[str, Json] = fresh(default_factory=dict)
+    reports: bool = False
+    """The worker has said of such an error what it is made of (failures.py)."""
     """Limits that its errors and outputs speak of (limit_signs.py), by name."""
     ename: str = ""
     """The class of the exception that it ended with, as the worker says."""

@@ -117,6 +117,16 @@ class Displays:
 
     def _repeat(self, identifier: str, cell: Cell | None) -> None:
         shown = cell.violations.get(identifier) if cell is not None else None
+    def add(self, identifier: str, fields: Json, cell: Cell) -> None:
+        """Add to a violation what was found out later, and show it anew where it is shown."""
+        known = self.last_violations.get(identifier)
+        if known is None:
+            return
+        known.update(self._complete(self._placed({**known, **fields, "source": None}, cell)))
+        shown = cell.violations.get(identifier)
+        if shown is not None and cell.began and shown.published_count:
+            self._show(cell, shown)
+
         if cell is None or shown is None:
             return
         if not cell.began:

@@ -46,6 +46,7 @@ from sentinel_kernel.supervisor import protocol
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.carrying import Carrying
     from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.failures import Failures
     from sentinel_kernel.kernel.frontend_comms import FrontendComms
     from sentinel_kernel.kernel.held_calls import HeldCalls
     from sentinel_kernel.kernel.profile_switch import ProfileSwitch
@@ -141,6 +142,20 @@ class Host:
 
     def _call_held(self, event: Json) -> None:
         if self._held_calls is None:
+    @cached_property
+    def preflight(self) -> Preflight:
+        """What looks at cells before they run."""
+        from sentinel_kernel.kernel.preflight import Preflight  # noqa: PLC0415 - for the first cell
+
+        return Preflight(self)
+
+    @cached_property
+    def failures(self) -> Failures:
+        """What explains errors that the sandbox caused."""
+        from sentinel_kernel.kernel.failures import Failures  # noqa: PLC0415 - for cells that fail
+
+        return Failures(self)
+
             from sentinel_kernel.kernel.held_calls import HeldCalls  # noqa: PLC0415 - not on the start path
 
             self._held_calls = HeldCalls(self)

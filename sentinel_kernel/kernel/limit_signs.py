@@ -9,6 +9,9 @@ from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel.wire import decode, text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.wire import Json, Part
 
 _SIGNS = (
@@ -28,6 +31,20 @@ _MOST_BYTES = 256 * 1024
 _ERROR_BYTES = 4 * 1024 * 1024
 _STARTS = re.compile(r"fork|clone|spawn|start_new_thread|can't start new thread|Popen|pthread_create")
 _PATH = re.compile(r"\[Errno 28\][^'\"]{0,60}(?:'([^']{1,400})'|\"([^\"]{1,400})\")")
+
+
+def note_signs(find_cell: Callable[[], Cell | None], msg_type: str, content: Part) -> None:
+    """Keep in mind what limits the outputs of a cell speak of; they are looked at when it ends.
+
+    An error that came with a report (failures.py) is not read: that says more than words.
+    """
+    found = signs(msg_type, content)
+    cell = find_cell() if found else None
+    if cell is None or (msg_type == "error" and cell.reports):
+        return
+    for sign in found:
+        if sign["certain"] or sign["name"] not in cell.suspects:
+            cell.suspects[sign["name"]] = sign
 
 
 def signs(msg_type: str, content: Part) -> list[Json]:

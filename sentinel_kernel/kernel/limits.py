@@ -54,25 +54,39 @@ class Limits:
     def show(self, limit: Json, cell: Cell | None) -> None:
         """Show the card of a limit in ``cell``, each kind once."""
         host = self._host
-        about = f"limit:{limit.get('name')}:{limit.get('stage')}:{limit.get('place')}"
+        about = _about(limit)
         if cell is None or cell.idle:
             self._late[about] = limit  # the next cell shows it
             return
         if cell.silent or about in cell.notices:
             return
         cell.notices.add(about)
-        from sentinel_kernel.kernel.limit_words import left_running  # noqa: PLC0415 - not on the start path
-        from sentinel_kernel.policy.occurrence import limit_violation  # noqa: PLC0415 - not on the start path
-
         if limit.get("name") != "left_running":
-            made = limit_violation(limit, id=os.urandom(8).hex(), time_ms=int(time.time() * 1000))
-            host.displays.violation(made.to_json(), cell, limit)
+            host.displays.violation(_violation(limit), cell, limit)
             return
+        from sentinel_kernel.kernel.limit_words import left_running  # noqa: PLC0415 - not on the start path
+
         bundle = notice_bundle(left_running(limit), host.settings.language, "limit", {"limit": limit})
         if cell.began:
             host.outbox.display(bundle, cell.request.header, host.displays.new_id())
         else:
             cell.displays.append(bundle)
+
+    def explained(self, limit: Json, place: Json, cell: Cell) -> Json | None:
+        """Return the violation of a limit that explains an error at ``place``, shown in ``cell``; None: it is not.
+
+        One that is ``owed`` is shown at the cell's end, with what was done about it.
+        """
+        if limit.get("owed") is True:
+            return self._host.violation_words.complete(_violation(limit))
+        self.show(limit, cell)
+        for identifier, shown in cell.violations.items():
+            told = shown.limit
+            if told is not None and _about(told) == _about(limit):
+                if place.get("line") and not shown.violation.get("line"):
+                    self._host.displays.add(identifier, place, cell)
+                return shown.violation
+        return None
 
     def show_late(self, cell: Cell) -> None:
         """Show in ``cell``, which has just begun, what was told behind the end of the last one."""
@@ -216,3 +230,14 @@ class Limits:
         fields: Json = {"limits": dict(change.limits), "drop": list(change.drop)}
         fields["granted"] = list(lifecycle.granted_limits)
         lifecycle.link.request(protocol.OP_LIMIT, fields, answered, CELL_SECONDS)
+
+
+def _about(limit: Json) -> str:
+    """Return what tells limits of one cell apart."""
+    return f"limit:{limit.get('name')}:{limit.get('stage')}:{limit.get('place')}"
+
+
+def _violation(limit: Json) -> Json:
+    from sentinel_kernel.policy.occurrence import limit_violation  # noqa: PLC0415 - not on the start path
+
+    return limit_violation(limit, id=os.urandom(8).hex(), time_ms=int(time.time() * 1000)).to_json()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel import host_comms, words
 from sentinel_kernel.kernel.cell_record import end_fields, error_name
-from sentinel_kernel.kernel.limit_signs import signs
+from sentinel_kernel.kernel.failure_sign import bears_report
+from sentinel_kernel.kernel.limit_signs import note_signs
 from sentinel_kernel.kernel.limits import QUOTA
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.output_rule import BUNDLES, UNTOUCHED, Judged, judge, judge_metadata
@@ -62,6 +63,8 @@ class WorkerSide:
         """The parent header that was checked last: a cell's outputs share one."""
 
         self._failed = False
+        self._last_words = False
+        """The worker is gone: what it said last waits for nobody."""
 
     def pump(self) -> bool:
         """Forward what the worker sent, as far as clients can take it; tell whether there is more."""
@@ -89,16 +92,22 @@ class WorkerSide:
         self._release_idle()
         inner = self._host.lifecycle.inner
         if inner is not None:
+            if "failures" in vars(self._host):
+                self._host.failures.give_up()
             inner.read_rest()
+            self._last_words = True
             for channel in ("iopub", "shell", "control"):
                 while inner[channel].messages:
                     self._one(channel, inner[channel].messages.popleft())
                     self._release_idle()
+            self._last_words = False
 
     def _takes(self, channel: str) -> bool:
         if channel == "control":
             # Who interrupts, debugs or looks at memory must not wait for somebody else's client that reads no output.
             return self._host.publisher.takes_replies
+        if "failures" in vars(self._host) and self._host.failures.waiting:
+            return False  # what comes behind an error stays behind it
         if channel == "stdin" and self._host.questions.open:
             return False  # one question at a time: an answer must not go to the wrong one
         return self._host.publisher.ready and not (channel == "iopub" and self._held_idle is not None)
@@ -129,6 +138,11 @@ class WorkerSide:
                 # With another one it would make clients drop what the host has just shown (settings.session_id).
                 parts[HEADER] = encode({**header, "session": self._host.session.session_id})
             msg_type = text_of(header, "msg_type", 100)
+            if bears_report(parts[METADATA]) and self._host.failures.must_wait(
+                channel, msg_type, parts, ask=not self._last_words
+            ):
+                self._put_back(channel, frames)
+                return
             if channel == "iopub":
                 self._output(msg_type, identities, parts)
             elif channel == "stdin":
@@ -139,6 +153,11 @@ class WorkerSide:
             log(f"A message of the worker on {channel} was dropped: {error}")
         except Exception as error:  # noqa: BLE001 - whatever the worker sends, it must not end its own guard
             self._drop(channel, error)
+
+    def _put_back(self, channel: str, frames: list[Part]) -> None:
+        """Keep a message for later, as the channel's first."""
+        if (inner := self._host.lifecycle.inner) is not None:
+            inner[channel].messages.appendleft(frames)
 
     def _drop(self, channel: str, error: Exception) -> None:
         """Drop a message that the host itself stumbled over; the first time, say in the log where."""
@@ -165,9 +184,9 @@ class WorkerSide:
         if msg_type in QUOTA:
             host.summary.put_out(parts)
         if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
-            failed.ename = error_name(parts)
+            failed.ename, failed.failed = error_name(parts), True
         if msg_type in _SPEAKING:
-            self._suspect(msg_type, parts)
+            note_signs(lambda: self._cell_of(parts), msg_type, parts[CONTENT])
         cell = self._cell_of(parts) if msg_type in _ABOUT_CELLS or self._shows_again(msg_type) else None
         if cell is None:
             host.outbox.forward_output(topic, parts)
@@ -205,15 +224,6 @@ class WorkerSide:
         host.outbox.captures.worker_message(msg_type, parts)
         return host.widgets.worker_message(msg_type, parts)
 
-    def _suspect(self, msg_type: str, parts: list[Part]) -> None:
-        """Keep in mind what limits a cell's errors speak of; they are looked at when it ends."""
-        if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
-            failed.failed = True
-        for sign in signs(msg_type, parts[CONTENT]):
-            cell = self._cell_of(parts)
-            if cell is not None and (sign["certain"] or sign["name"] not in cell.suspects):
-                cell.suspects[sign["name"]] = sign
-
     def _shows_again(self, msg_type: str) -> bool:
         return msg_type in _OUTPUTS and any(cell.show_again for cell in self._host.execution.running.values())
 
@@ -238,7 +248,7 @@ class WorkerSide:
             if host.outbox.captures.capture(cell.request.msg_id):
                 cell.show_at_end = True
             elif content["wait"]:
-                cell.show_again = bool(cell.violations)
+                cell.show_again = bool(cell.violations or cell.advice)
             else:
                 host.displays.show_again(cell)
         elif cell.show_again:
@@ -286,7 +296,7 @@ class WorkerSide:
         self._held_idle = None
         if cell.show_at_end and cell.violations:
             self._host.displays.show_again(cell)
-        self._host.displays.bring_up_to_date(cell)
+        self._host.displays.bring_up_to_date(cell, ended=True)
         self._host.live_status.refresh(cell.request.header)
         self._host.summary.ends(cell)
         self._host.gauge.cell_ends(cell)

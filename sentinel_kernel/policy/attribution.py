@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import signal
 
+from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.cause import CALL as CALL_CAUSE
 from sentinel_kernel.policy.failure_report import (
     CALL,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from sentinel_kernel.policy.compiled import CompiledRule
     from sentinel_kernel.policy.failure_report import Entry, Failure
     from sentinel_kernel.policy.violation import Violation
 
@@ -167,11 +169,6 @@ def _is_limit(limit: Mapping[str, Any], name: str, entry: Entry, msg_id: str) ->
     return what == name or (name == "space" and what in ("disk", "tmp", "shm"))
 
 
-def size_tells(size: int, left: int, machine: int) -> bool:
-    """Tell whether ``size`` bytes were refused by a limit that left ``left``: not if no ``machine`` has so many."""
-    return left < size <= machine
-
-
 # --- what is not there
 
 
@@ -185,11 +182,15 @@ def is_absent_package(entry: Entry) -> bool:
     )
 
 
-def absent_call(entry: Entry, silenced: Sequence[int]) -> int | None:
-    """Return the number of the call that the filter answered as if Linux did not have it."""
-    if entry.errno == errno.ENOSYS and is_of_call(entry) and entry.call in silenced:
-        return entry.call
-    return None
+def absent_call(entry: Entry, rules: Mapping[int, Sequence[CompiledRule]]) -> CompiledRule | None:
+    """Return the rule by which the filter answers the call as if Linux did not have it, told to nobody."""
+    if entry.errno != errno.ENOSYS or not is_of_call(entry) or entry.call is None:
+        return None
+    of_call = rules.get(entry.call, ())
+    silent = all(
+        rule.action.kind is ActionKind.ERRNO and rule.action.errno_seen == errno.ENOSYS for rule in of_call
+    )
+    return of_call[0] if of_call and silent else None
 
 
 def wants_paths(entry: Entry) -> bool:

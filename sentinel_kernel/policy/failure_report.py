@@ -11,7 +11,6 @@ from sentinel_kernel.record import Record, field_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
 METADATA_KEY = "sentinel_failure"
@@ -133,7 +132,7 @@ def _entry(value: object) -> Entry:
     )
 
 
-def to_json(failure: Failure) -> Mapping[str, Any]:
+def to_json(failure: Failure) -> dict[str, Any]:
     """Return a report that was read, for :func:`read_report` on the other side of the control socket."""
     return {
         "thread": failure.thread,

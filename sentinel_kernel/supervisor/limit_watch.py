@@ -1,7 +1,8 @@
 """At a cell's end: which limit it ran into, told only where what is measured bears it out, and what it left running.
 
-Most limits are kept by the Linux kernel, which tells nobody but the program: a full file system, RLIMIT_NPROC. The host
-sees the program's error and names suspects; the words of a program are no proof, so each is looked at from outside.
+Most limits are kept by the Linux kernel, which tells nobody but the program: a full file system, RLIMIT_NPROC. Errors
+that a cell shows are explained at once (explaining.py). What it prints, as children do, only names suspects: the words
+of a program are no proof, so each is looked at from outside.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import signal
 import time
 
-from sentinel_kernel.policy.plan import process_limit
+from sentinel_kernel.policy.plan import is_within, process_limit
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.processes import processes_below, same_sandbox
@@ -44,6 +45,7 @@ _PARENT = 1
 """As the fields of processor_time."""
 
 _NAMED_CHARACTERS = 60
+_MOST_EVENTS = 100
 _CLEARING_SECONDS = 3.0
 _DYING_SECONDS = 0.005
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -62,6 +64,10 @@ class LimitWatch(Keeper):
         self._refusals = 0
         self._told: set[str] = set()
         """The limits that this cell was told of."""
+        self.owed: dict[str, Any] | None = None
+        """The limit of tasks, where an error has met it: told at the cell's end, with what was ended for it."""
+        self.events: list[dict[str, Any]] = []
+        """What was told of them."""
         self._full_places: set[str] = set()
         """The folders that were full when that was last looked at."""
         self._began = 0.0
@@ -81,8 +87,11 @@ class LimitWatch(Keeper):
     def begin_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - each cell alike
         """Take note of how often the tasks were used up so far, where the back end counts that."""
         self._told.clear()
+        self.events.clear()
+        self.owed = None
         if self._current is not None:
             self._current.peak_tasks = 0
+            self._current.held_peaks.clear()
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
         events = self._current.backend.events() if self._current is not None else None
         self._refusals = events.pids_refusals if events is not None else 0
@@ -93,22 +102,23 @@ class LimitWatch(Keeper):
         if current is None:
             return
         suspects = list(message.get("suspects") or ())
-        events = current.backend.events()
-        if events is not None and events.pids_refusals > self._refusals:
+        if self.pids_counted():
             # Told also where the code made nothing of it.
             suspects = [one for one in suspects if one.get("name") != "pids"] + [
                 {"name": "pids", "certain": True, "counted": True}
             ]
+        owed, self.owed = self.owed, None
+        if owed is not None:
+            suspects = [one for one in suspects if one.get("name") != "pids"] + [
+                {"name": "pids", "owed": owed}
+            ]
         for suspect in suspects:
-            found = (
-                self._full(current, str(suspect.get("path") or ""), certain=suspect.get("certain") is True)
-                if suspect.get("name") == "space"
-                else self._look_at(current, str(suspect.get("name")), suspect)
-            )
-            if found is not None and found["name"] == "pids":
+            found = self._found(current, suspect)
+            if found is None or (found["name"] in self._told and found["name"] != "pids"):
+                continue
+            if found["name"] == "pids":
                 found["ended"] = self._make_room(current, found["used"], found["allowed"])
-            if found is not None:
-                self._event(message, found)
+            self._event(message, found)
         children = _children(current.sandbox.pid)
         new = [pid for pid in sorted(children - self._known) if is_running(pid) and _is_daemon(pid, current)]
         self._known &= children
@@ -119,70 +129,52 @@ class LimitWatch(Keeper):
                 message, reached(current, "left_running", "soft", len(new), None, "count", detail=detail)
             )
 
-    def _look_at(self, current: Current, name: str, suspect: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the limit that was reached; "said" in it where only the error's own words bear it out."""
-        sizes = current.preparation.plan.sizes
-        match name:
-            case "pids" if sizes.pids is not None:
-                used, allowed = count_tasks(current), process_limit(sizes) or sizes.pids
-                # A thread's stack can be refused for want of memory too, with the same words.
-                certain = suspect.get("certain") is True and "memory" not in self._told
-                seen = suspect.get("counted") is True or max(used, current.peak_tasks) >= allowed * _FULL
-                if certain or seen:
-                    return reached(current, "pids", "refused", used, allowed, "count") | {"said": not seen}
-            case "file_size" if sizes.file_size_bytes is not None:
-                # Nothing smaller holds a file of that size, unless it has holes.
-                rooms = [status for _, _, status in file_systems(current)]
-                seen = any(
-                    (status.f_blocks - status.f_bfree) * status.f_frsize >= sizes.file_size_bytes * _NEARLY
-                    for status in rooms
-                )
-                found = reached(current, "file_size", "refused", 0, sizes.file_size_bytes, "bytes")
-                return found | {"said": not seen}
-            case "open_files" if sizes.open_files is not None:
-                seen = any(
-                    count_files(pid) >= sizes.open_files * _NEARLY
-                    for pid in processes_below(current.sandbox.pid)
-                )
-                found = reached(current, "open_files", "refused", 0, sizes.open_files, "count")
-                return found | {"said": not seen}
+    def _found(self, current: Current, suspect: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the limit that was reached; only what is measured counts, whoever speaks of it."""
+        owed: dict[str, Any] | None = suspect.get("owed")
+        if owed is not None:
+            return owed
+        name, sizes = str(suspect.get("name")), current.preparation.plan.sizes
+        if name == "space":
+            return self._full(current, str(suspect.get("path") or ""))
+        if name == "pids" and sizes.pids is not None:
+            used, allowed = count_tasks(current), process_limit(sizes) or sizes.pids
+            if suspect.get("counted") is True or max(used, current.peak_tasks) >= allowed * _FULL:
+                return reached(current, "pids", "refused", used, allowed, "count")
+        elif name == "file_size" and sizes.file_size_bytes is not None:
+            # Nothing smaller holds a file of that size, unless it has holes.
+            rooms = [
+                (status.f_blocks - status.f_bfree) * status.f_frsize for _, _, status in file_systems(current)
+            ]
+            if max(rooms, default=0) >= sizes.file_size_bytes * _NEARLY:
+                return reached(current, "file_size", "refused", 0, sizes.file_size_bytes, "bytes")
+        elif name == "open_files" and sizes.open_files is not None:
+            most = max(map(count_files, processes_below(current.sandbox.pid)), default=0)
+            if most >= sizes.open_files * _NEARLY:
+                return reached(current, "open_files", "refused", 0, sizes.open_files, "count")
         return None
 
-    def _full(self, current: Current, path: str, *, certain: bool) -> dict[str, Any] | None:
-        """Return the limit of the file system that is full, or that ``path`` lies in."""
+    def _full(self, current: Current, path: str) -> dict[str, Any] | None:
+        """Return the limit of the file system that is full: of the one that ``path`` lies in, or of a fresh one."""
         systems = file_systems(current)
-        full = [
-            limit
-            for name, place, status in systems
-            if (limit := _fullness(current, name, place, status)) is not None
-        ]
+        full = [found for one in systems if (found := fullness(current, *one)) is not None]
+        before, self._full_places = self._full_places, {limit["place"] for limit in full}
         if path.startswith("/"):
-            for name, place, status in systems:
-                if path == place or path.startswith(place.rstrip("/") + "/"):
-                    size = status.f_blocks * status.f_frsize
-                    found = {
-                        **reached(current, name, "refused", 0, size, "bytes"),
-                        "place": place,
-                        "said": True,
-                    }
-                    return next(
-                        (limit for limit in full if limit["place"] == place), found if certain else None
-                    )
+            place = next((one[1] for one in systems if is_within(path, one[1])), None)
+            return next((limit for limit in full if limit["place"] == place), None)
         # One that was full before the cell began says nothing about it.
-        fresh = [limit for limit in full if limit["place"] not in self._full_places]
-        self._full_places = {limit["place"] for limit in full}
-        if fresh:
-            return fresh[0]
-        if not certain or not systems:
-            return None
-        # What filled it is gone again, as a temporary file at the end of its block.
-        rooms = [f"{place} {status.f_blocks * status.f_frsize >> 20} MiB" for _, place, status in systems]
-        found = reached(current, "disk", "refused", 0, None, "bytes", detail=", ".join(rooms))
-        return found | {"said": True}
+        return next((limit for limit in full if limit["place"] not in before), None)
 
     def heard(self, limit: dict[str, Any]) -> None:
         """Take note of a limit that others have told of."""
         self._told.add(str(limit.get("name")))
+        if len(self.events) < _MOST_EVENTS:
+            self.events.append(limit)
+
+    def pids_counted(self) -> bool:
+        """Tell whether the back end has counted refused tasks since the cell began."""
+        events = self._current.backend.events() if self._current is not None else None
+        return events is not None and events.pids_refusals > self._refusals
 
     def _make_room(self, current: Current, used: int, allowed: int) -> int:
         """End what the cell has started, where it still takes up most tasks; return how many processes that were.
@@ -264,7 +256,8 @@ def file_systems(current: Current) -> list[tuple[str, str, os.statvfs_result]]:
     return sorted(found, key=lambda one: len(one[1]), reverse=True)
 
 
-def _fullness(current: Current, name: str, place: str, status: os.statvfs_result) -> dict[str, Any] | None:
+def fullness(current: Current, name: str, place: str, status: os.statvfs_result) -> dict[str, Any] | None:
+    """Return the limit of a file system that is full, of bytes or of names; None where it is not."""
     size, used = status.f_blocks * status.f_frsize, (status.f_blocks - status.f_bfree) * status.f_frsize
     if size and used >= size * _FULL:
         return {**reached(current, name, "refused", used, size, "bytes"), "place": place}

@@ -97,6 +97,7 @@ class MemoryUse:
         self.held_bytes: dict[str, int] = {}
         """Bytes in each file system in memory, by the name of the size that bounds it."""
 
+        self._held_peaks = current.held_peaks
         self.segment_bytes = 0
         """Segments of System V that were ever made: more than there are, if some were removed."""
 
@@ -137,6 +138,8 @@ class MemoryUse:
         counted = self._backend.usage()
         self._counted = None if counted is None else counted.memory_bytes
         self.held_bytes = {name: _used(descriptor) for name, descriptor in self._files.items()}
+        for name, held in self.held_bytes.items():
+            self._held_peaks[name] = max(held, self._held_peaks.get(name, 0))
         self._look_at_mappings()
         self._look_at_tables()
         estimate = sum(process.anonymous_bytes for process in self._processes)

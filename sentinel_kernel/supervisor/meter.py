@@ -8,6 +8,7 @@ import select
 import signal
 import time
 
+from sentinel_kernel.policy.memory_signs import may_be_memory, size_tells
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.headroom import Headroom
 from sentinel_kernel.supervisor.keeper import Keeper
@@ -41,22 +42,15 @@ _TOUCHED_A_SECOND = 2 << 30
 _SHARE_OF_TIME, _MOST_OF_TIME = 100, 5
 """Between two looks passes a hundred times what one takes, so that measuring takes a hundredth of a processor; where
 the limit could be reached by then less, but never less than five times."""
-
 _LONGEST_SECONDS = 2.0
-
 _LOOKS = 4
 """At the pace of the last sample, so many more are taken before the soft mark."""
-
 SOFT_SHARE = 0.9
 _EXACT_SHARE = 0.7
 _EXACTLY_AT_MOST_BYTES = 2 << 30
 _TRIM_LOOKS, _TRIM_MILLISECONDS = 5, 3
 """A cell that begins where memory is short waits so often, so long, for what is free to be given back."""
-
 _SUSPECT_SHARE = 0.7
-_SUSPECT_ERRORS = ("Process", "Worker", "RuntimeError", "OSError", "ImportError", "SystemError")
-"""What a refused allocation becomes where it is not MemoryError: of a child process, a thread, mmap, a library."""
-
 _TOLD_SIZES = ("memory_bytes", "pids", "cpu_count", "disk_bytes")
 _ABRUPT = (signal.SIGABRT, signal.SIGBUS, signal.SIGSEGV)
 """How programs die that do not check whether they got memory."""
@@ -189,21 +183,28 @@ class Meter(Keeper):
         self.running = False
         self._headroom.forget()
         self._leave_headroom(self._allowed())
-        limit = self._sizes.memory_bytes or self._machine.total_bytes
         if message.get("status") == "error" and not self._soft.told:
-            used = max(self._peak, min(self._data_peak, limit))
-            ename = str(message.get("ename") or "")
             grown = max(self._peak - self._soft.begun_at, self._data_peak - self._data_begun)
-            threads = any(one.get("name") == "pids" for one in message.get("suspects") or ())
-            suspect = threads or (grown >= limit >> 4 and any(word in ename for word in _SUSPECT_ERRORS))
-            suspect = suspect and used >= self._suspect_bytes()
-            if ename.endswith("MemoryError") or self._shares.refused or suspect:
-                told = self._limit(self._current, "refused", used, self._least_allowed)
-                # An error of that name is no proof: anybody can raise one.
-                told["said"] = not (self._shares.refused or used >= self._least_allowed * _SUSPECT_SHARE)
+            suspect = self._shares.refused or may_be_memory(message, grown, self._bound())
+            if suspect and (told := self.refused(None)) is not None:
                 self._send_limit(told)
         self._tell()
         self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
+
+    def refused(self, size: int | None) -> dict[str, Any] | None:
+        """Return the limit where it is borne out that an allocation of the cell, of ``size`` bytes, was refused."""
+        if self._current is None:
+            return None
+        self._measure()
+        used = max(self._peak, min(self._data_peak, self._bound()))
+        seen = self._shares.refused or used >= self._least_allowed * _SUSPECT_SHARE
+        left = int(self._allowed() * SOFT_SHARE) - self._use.total_bytes
+        refused = seen or size_tells(size, left, self._machine.total_bytes)
+        self._soft.told |= refused
+        return self._limit(self._current, "refused", used, self._least_allowed) if refused else None
+
+    def _bound(self) -> int:
+        return self._sizes.memory_bytes or self._machine.total_bytes
 
     def due_seconds(self) -> float | None:
         """Return when the next sample is due."""
@@ -251,7 +252,7 @@ class Meter(Keeper):
 
     def _suspect_bytes(self) -> float:
         """Return from what use on lack of memory is suspected: where the machine is short, all is near what it has."""
-        return (self._sizes.memory_bytes or self._machine.total_bytes) * _SUSPECT_SHARE
+        return self._bound() * _SUSPECT_SHARE
 
     def _limit(self, current: Current, stage: str, used: int, allowed: int) -> dict[str, Any]:
         return memory_limit(current, stage, used, allowed, self._use, self._processes)
@@ -259,8 +260,7 @@ class Meter(Keeper):
     def _allowed(self) -> int:
         """Return what the sandbox may use now: the profile's memory, or less where the machine runs short."""
         spare = self._use.total_bytes + max(0, self._machine.spare_bytes())
-        limit = self._sizes.memory_bytes
-        return spare if limit is None else min(limit, spare)
+        return min(self._sizes.memory_bytes or spare, spare)
 
     def _take_sizes(self, current: Current) -> None:
         """Take note where the profile's sizes, or the person's own, have become other ones."""

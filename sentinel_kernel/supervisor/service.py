@@ -37,6 +37,7 @@ class Service:
             protocol.OP_START: self._session.start,
             protocol.OP_BEGIN_CELL: session.begin_cell,
             protocol.OP_END_CELL: session.end_cell,
+            protocol.OP_EXPLAIN: session.explain,
             protocol.OP_INTERRUPT: session.interrupt,
             protocol.OP_WATCH: session.watch,
             protocol.OP_ANSWER: session.answer,

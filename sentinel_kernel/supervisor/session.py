@@ -152,6 +152,20 @@ class Session:
             keeper.end_cell(message)
         self._host.reply(identifier, ok=True)
 
+    def explain(self, identifier: object, message: dict[str, Any]) -> None:
+        """Answer whether the sandbox caused an error, which may take a moment; no error of ours is in its way."""
+        host, current = self._host, self.life.running
+
+        def done(found: dict[str, Any]) -> None:
+            host.reply(identifier, ok=True, fields=found)
+
+        if current is None:
+            done({})
+            return
+        if current.held_line is not None:
+            current.held_line.settle(now=True)
+        self.watchers.explaining.explain(current, self.life.generation, message, done)
+
     def interrupt(self, identifier: object, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are served alike
         """Interrupt what runs in the worker."""
         current = self.life.running

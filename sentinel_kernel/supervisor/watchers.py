@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.explaining import Explaining
     from sentinel_kernel.supervisor.keeper import Keeper
     from sentinel_kernel.supervisor.ledger import Ledger
 
@@ -40,8 +41,22 @@ class Watchers:
         self._limits = LimitWatch(self._tell)
         self.recorder = Recorder(self._tell, lambda: self.meter.sample)
         keepers += [self.questions, self.meter, self.clock, self._limits, self.share, GroupWatch(self._tell)]
+        self._ledger, self._keepers = ledger, keepers
+        self._explaining: Explaining | None = None
         # The last one: it notes what the others found.
         keepers.append(self.recorder)
+
+    @property
+    def explaining(self) -> Explaining:
+        """Who finds out whether the sandbox caused an error."""
+        if self._explaining is None:
+            from sentinel_kernel.supervisor.explaining import Explaining  # noqa: PLC0415 - for cells that fail alone
+            from sentinel_kernel.supervisor.limit_evidence import LimitEvidence  # noqa: PLC0415 - as above
+
+            evidence = LimitEvidence(self._limits, self.meter)
+            self._explaining = Explaining(self._tell, self._ledger, evidence)
+            self._keepers.append(self._explaining)
+        return self._explaining
 
     def configure(self, message: dict[str, Any]) -> None:
         """Take the settings of a start request."""

@@ -13,6 +13,7 @@ from ipykernel.ipkernel import IPythonKernel
 from traitlets import Float, Int, Type
 
 from sentinel_kernel.worker import late_debugger
+from sentinel_kernel.worker.failure_key import METADATA_KEY
 from sentinel_kernel.worker.forked import end_if_forked
 from sentinel_kernel.worker.late_debugger import LateDebugger
 from sentinel_kernel.worker.output import OutputThread, OutStream
@@ -100,6 +101,17 @@ class SentinelKernel(IPythonKernel):
         )
         session: Any = self.session
         session.send(stream, "sentinel_carry_reply", content, parent, ident, buffers=buffers)
+
+    def finish_metadata(
+        self, parent: dict[str, Any], metadata: dict[str, Any], reply_content: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Put the report on a cell's error beside its reply, too: it may reach the host before the error does."""
+        finished: dict[str, Any] = super().finish_metadata(parent, metadata, reply_content)
+        if reply_content.get("status") == "error" and isinstance(self.shell, ZMQInteractiveShell):
+            report = self.shell.failure
+            if report is not None:
+                finished[METADATA_KEY] = report
+        return finished
 
     async def do_debug_request(self, msg: dict[str, object]) -> object:
         """Load the debugger before it is asked: only then is it known whether it can be had."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from typing import Any
 
 from ipykernel import zmqshell
+from ipykernel.jsonutil import json_clean
 
+from sentinel_kernel.worker.failure_key import METADATA_KEY
 from sentinel_kernel.worker.forked import end_if_forked
 from sentinel_kernel.worker.soft_memory import empty_frames, make_room, shorten
 from sentinel_kernel.worker.spare_files import lend_files
@@ -20,6 +23,13 @@ class _Expected(threading.local):
     transformed: str | None = None
 
 
+class _Failed(threading.local):
+    """The error that this thread has shown last, and what is reported of it (failure.py)."""
+
+    error: object = None
+    report: dict[str, Any] | None = None
+
+
 class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
     """ipykernel transforms a cell to see whether it awaits something, IPython again to execute it.
 
@@ -27,10 +37,27 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
     """
 
     _expected = _Expected()
+    _failed = _Failed()
 
     def expect(self, code: str) -> None:
         """Say that ``code`` is about to be transformed, and then perhaps again."""
         self._expected.code, self._expected.transformed = code, None
+        self._failed.error = self._failed.report = None
+
+    @property
+    def failure(self) -> dict[str, Any] | None:
+        """The report on the error that this thread's cell has shown last."""
+        return self._failed.report
+
+    def _look_at(self, error: object) -> dict[str, Any] | None:
+        if self._failed.error is not error:
+            self._failed.error, self._failed.report = error, None
+            # Where the error is for want of files or memory, that may be missing too.
+            with contextlib.suppress(ImportError, OSError, MemoryError):
+                from sentinel_kernel.worker.failure import report_of  # noqa: PLC0415 - for cells that fail alone
+
+                self._failed.report = report_of(error)
+        return self._failed.report
 
     def showtraceback(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the base has it
         """Show the error of a cell; one about memory, or about open files, needs some to be shown."""
@@ -39,9 +66,32 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
         error = sys.exc_info()[1]
         if isinstance(error, MemoryError):
             make_room()
+            self._look_at(error)  # while the frames still hold what was asked for
             shorten(error.__traceback__)
             empty_frames(error)
         super().showtraceback(*args, **kwargs)
+
+    def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
+        """Send the error as ipykernel does, with the report beside it."""
+        report = self._look_at(evalue)
+        self._failed.error = None  # it would keep the cell's variables alive
+        if report is None:
+            super()._showtraceback(etype, evalue, stb)
+            return
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        hook: Any = self.displayhook
+        if getattr(hook, "msg", None) is not None:
+            self._last_traceback_during_displayhook = True
+        hook.session.send(
+            hook.pub_socket,
+            "error",
+            json_clean({"traceback": stb, "ename": str(etype.__name__), "evalue": str(evalue)}),
+            hook.parent_header,
+            ident=hook.topic.replace(b"execute_result", b"error") if hook.topic else None,
+            metadata={METADATA_KEY: report},
+        )
+        self._last_traceback = stb
 
     def transform_cell(self, raw_cell: str) -> str:
         """Return the Python that the cell's source stands for."""

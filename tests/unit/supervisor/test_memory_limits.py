@@ -89,6 +89,7 @@ def test_the_exception_names_no_more_than_can_be_had() -> None:
 def _use(monkeypatch: pytest.MonkeyPatch, lists: dict[int, dict[bytes, int]]) -> MemoryUse:
     processes: Any = [SimpleNamespace(pid=pid, mapped_bytes=1, virtual_bytes=1) for pid in lists]
     current: Any = SimpleNamespace(
+        held_peaks={},
         sandbox=SimpleNamespace(pid=0, workspace_upper=-1),
         preparation=SimpleNamespace(plan=SimpleNamespace(home="/nowhere")),
         backend=None,

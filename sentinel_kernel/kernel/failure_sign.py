@@ -1,0 +1,16 @@
+"""Whether a worker's message bears a report on an error; what reads it is imported when there is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.wire import Part
+
+_SIGN = b"sentinel_failure"
+"""METADATA_KEY of policy/failure_report.py."""
+
+
+def bears_report(metadata: Part) -> bool:
+    """Tell whether a message's metadata may hold a report."""
+    return _SIGN in bytes(metadata)

@@ -1,0 +1,249 @@
+"""Finds out whether the sandbox caused a cell's error: asked by the host, before it shows the error."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.policy.attribution import (
+    absent_call,
+    failed_lookup,
+    is_absent_package,
+    limit_names,
+    refused_call,
+    told_limit,
+    wants_paths,
+)
+from sentinel_kernel.policy.failure_report import PROGRAM, read_report
+from sentinel_kernel.policy.occurrence import make_occurrence
+from sentinel_kernel.policy.path_attribution import HIDDEN, asks_host, normal, read_seen, why_path
+from sentinel_kernel.policy.text import shown
+from sentinel_kernel.policy.violation import Frame, Subject, Surfaced, describe_rule
+from sentinel_kernel.record import replace
+from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.lookups import Lookups
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from sentinel_kernel.policy.failure_report import Entry, Failure
+    from sentinel_kernel.policy.violation import Violation
+    from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.ledger import Ledger
+    from sentinel_kernel.supervisor.limit_evidence import LimitEvidence
+
+    Done = Callable[[dict[str, Any]], None]
+    """Takes the answer's fields: ``violation``, or ``limit`` (which was told of) and ``place``; none: not ours."""
+
+_PATHS_A_REPORT = 4
+NOTHING: dict[str, Any] = {}
+
+
+class Explaining(Keeper):
+    """Answers OP_EXPLAIN. ``tell`` sends an event to the host."""
+
+    def __init__(
+        self, tell: Callable[[str, dict[str, Any]], None], ledger: Ledger, evidence: LimitEvidence
+    ) -> None:
+        """Look at refusals in ``ledger``, at limits through ``evidence``."""
+        self._tell = tell
+        self._ledger = ledger
+        self._evidence = evidence
+        self._lookups = Lookups()
+
+    def explain(self, current: Current, generation: int, message: Mapping[str, Any], done: Done) -> None:
+        """Call ``done`` with why the error of ``message`` came about, now or before long."""
+        try:
+            failure = read_report(message.get("report"))
+        except ProtocolError:
+            done(NOTHING)
+            return
+        msg_id = str(message.get("msg_id") or "")
+        # Innermost first: what it was made from says more than what was made of it.
+        for entry in reversed(failure.chain):
+            found = self._at_once(current, generation, entry, failure, msg_id)
+            if found:
+                done(found)
+                return
+        self._look_up(current, failure, done)
+
+    def _at_once(
+        self, current: Current, generation: int, entry: Entry, failure: Failure, msg_id: str
+    ) -> dict[str, Any]:
+        """Return what is known without a look at any file."""
+        violations, now_ms = self._ledger.violations(), int(time.time() * 1000)
+        refused = refused_call(entry, failure, violations, now_ms)
+        if refused is not None:
+            if refused.resource == "outside-network" and refused.cause == "call":
+                refused = _recast(refused, "network_unreachable", None, address=True)
+            return _told(refused, entry, failure)
+        lookup = failed_lookup(entry, failure, violations, now_ms)
+        if lookup is not None:
+            return _told(_recast(lookup, "name_lookup", entry.host), entry, failure)
+        limit = self._limit(current, generation, entry, _place(entry, failure), msg_id)
+        if limit is not None:
+            return {"limit": dict(limit), "place": _place(entry, failure)}
+        profile = current.preparation.profile.name
+        if is_absent_package(entry):
+            made = _made("package_absent", profile, "installed in the kernel's environment: no")
+            return _told(replace(made, subject=_subject("package", entry.name)), entry, failure)
+        rule = absent_call(entry, current.handler.policy.rules)
+        if rule is not None:
+            made = _made("call_absent", profile, describe_rule(rule), number=entry.errno)
+            return _told(replace(made, values={**made.values, "name": rule.syscall}), entry, failure)
+        return NOTHING
+
+    def _limit(
+        self, current: Current, generation: int, entry: Entry, place: dict[str, Any], msg_id: str
+    ) -> Mapping[str, Any] | None:
+        for name in limit_names(entry):
+            told = told_limit(name, entry, self._evidence.told(), msg_id)
+            if told is not None:
+                return told
+            measured = self._evidence.measured(current, name, entry)
+            if measured is not None:
+                event = {**measured, "place_of": place, "msg_id": msg_id}
+                if name == "pids":
+                    return {**self._evidence.owe(event), "owed": True}
+                self._tell(protocol.EVENT_LIMIT, {"generation": generation, "limit": event})
+                return event
+        return None
+
+    # --- paths and programs, which are looked up by a process of its own
+
+    def _look_up(self, current: Current, failure: Failure, done: Done) -> None:
+        questions: list[dict[str, Any]] = []
+        judges: list[Callable[[Mapping[str, Any]], dict[str, Any]]] = []
+        for entry in reversed(failure.chain):
+            if not wants_paths(entry) or len(questions) >= _PATHS_A_REPORT:
+                continue
+            if entry.site == PROGRAM and entry.path is not None and "/" not in entry.path:
+                questions.append({"program": entry.path[:255], **_search_paths(current)})
+                judges.append(partial(_program, current, entry, failure))
+                continue
+            for path in (entry.path, entry.path2):
+                if path is not None and path.startswith("/"):
+                    questions.append({"path": normal(path), "host": asks_host(normal(path))})
+                    judges.append(partial(_path, current, entry, failure, normal(path)))
+        if not questions:
+            done(NOTHING)
+            return
+
+        def answered(answers: list[dict[str, Any]]) -> None:
+            found = (judge(answer) for judge, answer in zip(judges, answers, strict=False))
+            done(next(filter(None, found), NOTHING))
+
+        self._lookups.ask(current.sandbox.pid, questions, answered)
+
+    def descriptors(self) -> Iterable[int]:
+        """Return where answers come from."""
+        return self._lookups.descriptors()
+
+    def serve(self, ready: dict[int, int]) -> None:
+        """Take the answers."""
+        self._lookups.serve(ready)
+
+    def due_seconds(self) -> float | None:
+        """Return when a look-up has taken too long."""
+        return self._lookups.due_seconds()
+
+    def catch_up(self) -> dict[str, Any] | None:
+        """Give up what has taken too long."""
+        self._lookups.catch_up()
+        return None
+
+    def close(self) -> None:
+        """End what is under way."""
+        self._lookups.close()
+
+
+def _search_paths(current: Current) -> dict[str, str]:
+    inside = str(current.preparation.plan.environment.get("PATH") or os.defpath)
+    return {"inside": inside, "outside": os.environ.get("PATH") or os.defpath}
+
+
+def _program(current: Current, entry: Entry, failure: Failure, answer: Mapping[str, Any]) -> dict[str, Any]:
+    if answer.get("outside") is not True or answer.get("inside") is not False or entry.errno != 2:
+        return NOTHING
+    made = _made("program_absent", current.preparation.profile.name, "program shown: no", number=entry.errno)
+    return _told(replace(made, subject=_subject("program", entry.path)), entry, failure)
+
+
+def _path(
+    current: Current, entry: Entry, failure: Failure, path: str, answer: Mapping[str, Any]
+) -> dict[str, Any]:
+    seen = read_seen(answer)
+    program = entry.site == PROGRAM
+    found = why_path(
+        entry.errno or 0, path, seen, current.preparation.plan, program=program, writes=entry.writes
+    )
+    if found is None:
+        return NOTHING
+    outside = seen.outside
+    is_program = program and found.cause == HIDDEN and outside is not None and bool(outside.mode & 0o111)
+    is_program = is_program and outside is not None and (outside.mode & 0o170000) == 0o100000
+    cause, kind = ("program_absent", "program") if is_program else (found.cause, "path")
+    made = _made(cause, current.preparation.profile.name, found.rule, number=entry.errno)
+    made = replace(made, subject=_subject(kind, path), confidence=found.confidence)
+    return _told(made, entry, failure)
+
+
+# --- records
+
+
+def _made(cause: str, profile: str, rule: str, number: int | None = None) -> Violation:
+    return make_occurrence(
+        cause,
+        id=os.urandom(8).hex(),
+        profile=profile,
+        rule=rule,
+        time_ms=int(time.time() * 1000),
+        errno=number,
+    )
+
+
+def _subject(kind: str, text: str | None) -> Subject | None:
+    return None if text is None else Subject(kind, shown(text, 200))
+
+
+def _recast(violation: Violation, cause: str, host: str | None, *, address: bool = False) -> Violation:
+    """Return a refused call as what it meant to the program; it keeps its id, and so its display."""
+    subject = _subject("host", host)
+    if address:
+        subject = _subject("address", violation.values.get("address") or None)
+    return replace(
+        violation,
+        cause=cause,
+        syscall=None,
+        number=None,
+        architecture=None,
+        arguments=(),
+        action="NETWORK",
+        subject=subject,
+    )
+
+
+def _place(entry: Entry, failure: Failure) -> dict[str, Any]:
+    """Return the place that an error came from: the cell's innermost line on its way, or on that of those around."""
+    at = next((one for one in (entry, *reversed(failure.chain)) if one.lines), entry)
+    line, function = at.lines[0] if at.lines else (None, None)
+    library = entry.library and dict(zip(("file", "line", "function"), entry.library, strict=True))
+    return {"line": line, "function": function, "library": library}
+
+
+def _told(violation: Violation, entry: Entry, failure: Failure) -> dict[str, Any]:
+    """Return the answer for a violation, completed by the error and, where it has none, by the error's place."""
+    place = _place(entry, failure)
+    name = violation.errno_name
+    surfaced = Surfaced(failure.chain[0].ename[:200], name)
+    violation = replace(violation, error=surfaced)
+    if violation.line is None and place["line"] is not None:
+        violation = replace(violation, line=place["line"], function=place["function"])
+        if place["library"] is not None and violation.library is None:
+            violation = replace(violation, library=Frame(**place["library"]))
+    return {"violation": violation.to_json()}

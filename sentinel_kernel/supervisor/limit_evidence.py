@@ -1,0 +1,105 @@
+"""Whether a limit is what a cell's error is about: what was told of it in this cell, and what is measured now."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+
+from sentinel_kernel.policy.plan import LENT_FILES, is_within, process_limit
+from sentinel_kernel.supervisor.limit_watch import count_files, file_systems, fullness
+from sentinel_kernel.supervisor.processor_time import count_tasks
+from sentinel_kernel.supervisor.reached import reached
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from sentinel_kernel.policy.failure_report import Entry
+    from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.limit_watch import LimitWatch
+    from sentinel_kernel.supervisor.meter import Meter
+
+_TASKS = 0.97
+_FILES = 0.9
+_WAS_NEARLY_FULL = 0.5
+"""What a program filled and has removed again since, as a temporary file: a sample saw at least so much of it."""
+
+
+class LimitEvidence:
+    """Asks those who watch the limits."""
+
+    def __init__(self, watch: LimitWatch, meter: Meter) -> None:
+        self._watch = watch
+        self._meter = meter
+
+    def told(self) -> Sequence[Mapping[str, Any]]:
+        """Return the limits that were told of since the cell began."""
+        return self._watch.events
+
+    def owe(self, event: dict[str, Any]) -> dict[str, Any]:
+        """Have the limit of tasks told at the cell's end, with how many processes were ended for it."""
+        self._watch.owed = event
+        return event
+
+    def measured(self, current: Current, name: str, entry: Entry) -> dict[str, Any] | None:
+        """Return the limit ``name`` as an event, where what is measured bears out that it was reached."""
+        match name:
+            case "memory":
+                return self._meter.refused(entry.size)
+            case "pids":
+                return self._pids(current)
+            case "space":
+                return self._space(current, entry.path)
+            case "file_size":
+                return _file_size(current)
+            case "open_files":
+                return _open_files(current)
+        return None
+
+    def _pids(self, current: Current) -> dict[str, Any] | None:
+        sizes = current.preparation.plan.sizes
+        if sizes.pids is None:
+            return None
+        used, allowed = count_tasks(current), process_limit(sizes) or sizes.pids
+        seen = self._watch.pids_counted() or max(used, current.peak_tasks) >= allowed * _TASKS
+        return reached(current, "pids", "refused", used, allowed, "count") if seen else None
+
+    def _space(self, current: Current, path: str | None) -> dict[str, Any] | None:
+        systems = file_systems(current)
+        if path is not None:
+            systems = [one for one in systems if is_within(path, one[1])][:1]
+        full = [found for one in systems if (found := fullness(current, *one)) is not None]
+        if full:
+            return full[0]
+        peaks = current.held_peaks
+        for name, place, status in systems:
+            size = status.f_blocks * status.f_frsize
+            peak = peaks.get("home" if place == current.preparation.plan.home else f"{name}_bytes", 0)
+            if size and peak >= size * _WAS_NEARLY_FULL:
+                return {**reached(current, name, "refused", peak, size, "bytes"), "place": place}
+        return None
+
+
+def _file_size(current: Current) -> dict[str, Any] | None:
+    allowed = current.preparation.plan.sizes.file_size_bytes
+    if allowed is None or _limit_of(current, resource.RLIMIT_FSIZE) != allowed:
+        return None  # the program has set a lower one itself
+    return reached(current, "file_size", "refused", 0, allowed, "bytes")
+
+
+def _open_files(current: Current) -> dict[str, Any] | None:
+    allowed = current.preparation.plan.sizes.open_files
+    if allowed is None:
+        return None
+    limit = _limit_of(current, resource.RLIMIT_NOFILE)
+    if limit not in (allowed, allowed + LENT_FILES):
+        return None  # as above
+    return reached(current, "open_files", "refused", count_files(current.worker_pid), allowed, "count")
+
+
+def _limit_of(current: Current, what: int) -> int:
+    """Return a soft limit of the worker; -1 where it is gone."""
+    with contextlib.suppress(OSError):
+        return resource.prlimit(current.worker_pid, what)[0]
+    return -1

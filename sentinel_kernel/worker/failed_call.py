@@ -1,0 +1,155 @@
+"""What the expression that failed asked for, where its source and the values at hand tell: sizes, modes, call numbers.
+
+Nothing is called and no expression is run: only numbers, texts and names of the frame are looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import operator
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+_SOURCE_CHARACTERS = 2000
+_LARGEST = 1 << 62
+_OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+_WRITERS = frozenset(
+    {
+        *("mkdir", "makedirs", "touch", "write_text", "write_bytes", "mkfifo", "mknod"),
+        *("symlink", "link", "rename", "replace", "truncate"),
+    }
+)
+
+
+def asked_bytes(error: BaseException, inner: TracebackType | None) -> int | None:
+    """Return how many bytes a MemoryError's expression asked for, or None where that can't be told."""
+    total = getattr(error, "_total_size", None)  # numpy's own
+    if isinstance(total, int):
+        return min(total, _LARGEST)
+    node = _expression(inner)
+    frame = inner.tb_frame if inner is not None else None
+    for one in ast.walk(node) if node is not None and frame is not None else ():
+        size = None
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult):
+            size = _repeated(_value(one.left, frame), _value(one.right, frame), one)
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and len(one.args) == 1:
+            count = _value(one.args[0], frame)
+            if one.func.id in ("bytearray", "bytes") and type(count) is int:
+                size = count
+        if size is not None:
+            return max(0, min(size, _LARGEST))
+    return None
+
+
+def opens_to_write(inner: TracebackType | None) -> bool:
+    """Tell whether a path was to be written or made, as far as the call's own words or the frame's tell."""
+    if inner is None:
+        return False
+    mode = inner.tb_frame.f_locals.get("mode")
+    node = _expression(inner)
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in _WRITERS:
+            return True
+        given = [keyword.value for keyword in node.keywords if keyword.arg == "mode"] or node.args[1:2]
+        if name == "open" and given:
+            mode = _value(given[0], inner.tb_frame)
+    return isinstance(mode, str) and len(mode) <= 4 and not set(mode).isdisjoint("wax+")
+
+
+def system_call_number(inner: TracebackType | None) -> int | None:
+    """Return the number in a call of syscall(2) that has just been made in this frame, if there is one such call."""
+    if inner is None:
+        return None
+    frame = inner.tb_frame
+    first = max(1, inner.tb_lineno - 8)
+    text = "".join(
+        linecache.getline(frame.f_code.co_filename, line) for line in range(first, inner.tb_lineno + 1)
+    )
+    numbers = set()
+    for line in text.splitlines():
+        try:
+            tree = ast.parse(line.strip().removesuffix(":") or "0")
+        except (SyntaxError, ValueError):
+            continue
+        for node in islice(ast.walk(tree), 200):
+            if isinstance(node, ast.Call) and node.args and getattr(node.func, "attr", "") == "syscall":
+                argument = node.args[0]
+                if isinstance(argument, ast.Call) and len(argument.args) == 1:
+                    argument = argument.args[0]  # c_long(425)
+                numbers.add(_value(argument, frame))
+    number = numbers.pop() if len(numbers) == 1 else None
+    return number if type(number) is int and 0 <= number < 1 << 31 else None
+
+
+def _repeated(left: object, right: object, node: ast.BinOp) -> int | None:
+    """Return the bytes of a sequence that is repeated."""
+    for sequence, count in ((left, right), (right, left)):
+        if type(count) is not int:
+            continue
+        if isinstance(sequence, bytes | bytearray):
+            return len(sequence) * count
+        if isinstance(sequence, str):
+            return len(sequence) * count * (1 if sequence.isascii() else 2)
+        if isinstance(sequence, list | tuple):
+            return len(sequence) * count * 8
+    written = next((one for one in (node.left, node.right) if isinstance(one, ast.List | ast.Tuple)), None)
+    number = right if written is node.left else left
+    return len(written.elts) * number * 8 if written is not None and type(number) is int else None
+
+
+def _value(node: ast.expr, frame: Any) -> object:  # noqa: ANN401 - a frame, which may be any object's
+    """Return the plain value of an expression of numbers, texts and names; None where it is anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        value = frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+        return value if type(value) in (int, str, bytes, bytearray, list, tuple) else None
+    return _computed(node, frame) if isinstance(node, ast.BinOp) else None
+
+
+def _computed(node: ast.BinOp, frame: Any) -> int | None:  # noqa: ANN401 - as above
+    left, right = _value(node.left, frame), _value(node.right, frame)
+    if type(left) is not int or type(right) is not int or max(abs(left), abs(right)) > _LARGEST:
+        return None
+    if isinstance(node.op, ast.LShift | ast.Pow):
+        if not 0 <= right < 64:
+            return None
+        return left << right if isinstance(node.op, ast.LShift) else int(left**right)
+    operation = _OPERATIONS.get(type(node.op))
+    if operation is None or (right == 0 and isinstance(node.op, ast.FloorDiv)):
+        return None
+    return int(operation(left, right))
+
+
+def _expression(inner: TracebackType | None) -> ast.expr | None:
+    """Return the expression that the frame stands at, by the positions of its instruction (Python 3.11)."""
+    if inner is None or sys.version_info < (3, 11):
+        return None
+    code = inner.tb_frame.f_code
+    place = next(islice(code.co_positions(), inner.tb_lasti // 2, None), None)
+    if place is None or None in place:
+        return None
+    first, last, start, end = place
+    lines = [
+        linecache.getline(code.co_filename, line).encode() for line in range(first or 0, (last or 0) + 1)
+    ]
+    if not lines or sum(map(len, lines)) > _SOURCE_CHARACTERS:
+        return None
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    try:
+        return ast.parse(b"".join(lines).strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
