@@ -79,10 +79,7 @@ def is_whole(dump: bytes) -> bool:
     last = _frame(text)
     if last is None:
         return False
-    if last.function == "_bootstrap":
-        return last.file.endswith("/threading.py")
-    # What the supervisor starts is no file (supervisor/worker_link.py).
-    return last.function == _CELL_LEVEL and last.file == "<string>" and last.line == 1
+    return _is_main((last,)) or (last.function == "_bootstrap" and last.file.endswith("/threading.py"))
 
 
 def place_of(frames: Sequence[Frame], names: CellNames) -> Place | None:
@@ -107,9 +104,17 @@ def place_of(frames: Sequence[Frame], names: CellNames) -> Place | None:
     return Place("", running.line, running.function, library)
 
 
-def only_place(stacks: Sequence[Sequence[Frame]], names: CellNames) -> Place | None:
-    """Return the place in the one of ``stacks`` that runs a cell; None where there are several, or none."""
-    places = [place for stack in stacks if (place := place_of(stack, names)) is not None and place.line]
+def only_place(
+    stacks: Sequence[Sequence[Frame]], names: CellNames, *, main: bool | None = None
+) -> Place | None:
+    """Return the place in the one of ``stacks`` that runs a cell; None where there are several, or none.
+
+    ``main``: only the main thread's stack, or only others, can be the one.
+    """
+    asked = [
+        stack for stack in stacks if stack and (main is None or _is_cut(stack) or main is _is_main(stack))
+    ]
+    places = [place for stack in asked if (place := place_of(stack, names)) is not None and place.line]
     return places[0] if len(places) == 1 else None
 
 
@@ -121,6 +126,15 @@ def readable_file(file: str) -> str:
     if _STANDARD_FOLDER in file:
         return file.rpartition(_STANDARD_FOLDER)[2].partition("/")[2][-_FILE_CHARACTERS:]
     return "/".join(file.split("/")[-_SHOWN_PARTS:])[-_FILE_CHARACTERS:]
+
+
+def _is_main(frames: Sequence[Frame]) -> bool:
+    """Tell whether a stack is the main thread's: what the supervisor starts is no file (supervisor/worker_link.py)."""
+    return frames[-1].file == "<string>" and frames[-1].function == _CELL_LEVEL and frames[-1].line == 1
+
+
+def _is_cut(frames: Sequence[Frame]) -> bool:
+    return len(frames) >= _FRAMES
 
 
 def _running_frame(frames: Sequence[Frame]) -> Frame | None:

@@ -100,6 +100,9 @@ class HeldLine:
         self._asked: _Asked | None = None
         self._all = False
         """The stacks of all threads are under way, not one."""
+        self._main: bool | None = None
+        """Whether that of the main thread is looked for, that of another one, or any."""
+
         self._dump = bytearray()
         self._taken = b""
         """The dump that was handed over last."""
@@ -155,11 +158,18 @@ class HeldLine:
         return self._send(process, thread, self._signal, done, patience)
 
     def ask_beside(
-        self, process: int, held: Collection[int], done: Done, patience: float = _LONG_PATIENCE_SECONDS
+        self,
+        process: int,
+        held: Collection[int],
+        done: Done,
+        patience: float = _LONG_PATIENCE_SECONDS,
+        *,
+        main: bool | None = None,
     ) -> bool:
         """Have one of the worker's other threads dump the stacks of all, while those in ``held`` wait; False: none can.
 
-        faulthandler looks at the other threads as they stand, without their help.
+        faulthandler looks at the other threads as they stand, without their help. ``main`` tells whether it is the main
+        thread that is looked for.
         """
         if self._asked is not None:
             return False
@@ -170,6 +180,7 @@ class HeldLine:
             for thread in (*threads, first):
                 if thread not in held and self._is_safe(process, thread, number):
                     self._discard()
+                    self._main = main
                     return self._send(process, thread, number, done, patience)
         return False
 
@@ -253,7 +264,7 @@ class HeldLine:
         self._taken = dump
         self._dump.clear()
         if self._all:
-            place = only_place(parse_stacks(dump), self.names)
+            place = only_place(parse_stacks(dump), self.names, main=self._main)
             place = None if place is None else replace(place, sure=False)
         else:
             place = place_of(parse_stack(dump), self.names)

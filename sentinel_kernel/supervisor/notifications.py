@@ -154,6 +154,8 @@ class NotificationHandler:
             )
             if asks:
                 made = replace(made, values={**made.values, "answer": NOBODY})
+            if self.places is not None:
+                made = self.places.described(made, request)
             if verdict.kind == REFUSE and self.places is not None:
                 again = self.places.refuse(
                     made, request, known, lambda: self._listener.refuse(notification.id, verdict.errno)

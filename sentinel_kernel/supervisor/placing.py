@@ -56,7 +56,6 @@ class Places:
 
         A thread that has no Python, or has given up the handler, is refused without a line.
         """
-        made = self._described(made, request)
         kind = self._ledger.kind(made)
         looked = self._looked.get(kind, 0)
         if looked >= _LINES_PER_KIND:
@@ -96,11 +95,12 @@ class Places:
                 self._ledger.change(violation.id, lambda known: placed(known, place))
             done(place)
 
+        is_main = request.tid == request.pid
         return request.is_worker and self._line.ask_beside(
-            request.pid, {request.tid}, found, _KILL_PATIENCE_SECONDS
+            request.pid, {request.tid}, found, _KILL_PATIENCE_SECONDS, main=is_main
         )
 
-    def _described(self, made: Violation, request: Request) -> Violation:
+    def described(self, made: Violation, request: Request) -> Violation:
         """Add what is known before the stack is: the name of a thread, the line that started a process."""
         if request.is_worker:
             if request.tid == request.pid:

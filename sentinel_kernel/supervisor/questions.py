@@ -184,9 +184,9 @@ class Questions(Keeper):
         def found(place: Place | None) -> None:
             self._place(violation.id, place)
 
-        # Only the worker's first thread runs cells; which of the others it is can't be told from their stacks.
-        is_main = held.request.is_worker and held.request.tid == held.request.pid
-        if not is_main or line is None or not line.ask_beside(held.request.pid, waiting, found):
+        process, is_main = held.request.pid, held.request.tid == held.request.pid
+        ours = held.request.is_worker
+        if line is None or not (ours and line.ask_beside(process, waiting, found, main=is_main)):
             self._ask(question)
 
     def _described(self, current: Current, request: Request, verdict: Verdict) -> Violation:
