@@ -11,6 +11,7 @@ from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.limit_magic import LimitChange
 from sentinel_kernel.kernel.magics import Switch, UsageError
 from sentinel_kernel.kernel.page_arguments import EXPLAIN, PageWanted
+from sentinel_kernel.kernel.preflight_magic import PreflightChange
 from sentinel_kernel.kernel.unavailable import answer_cell
 from sentinel_kernel.kernel.wire import unsigned
 from sentinel_kernel.supervisor import protocol
@@ -75,6 +76,9 @@ class CellStart:
                 return
             if action in ("summary on", "summary off"):
                 self._host.summary.turn(on=action == "summary on")
+                continue
+            if isinstance(action, PreflightChange):
+                self._host.preflight.change(action)
                 continue
             cell.displays.append(
                 self._host.live_status.show(cell.request.header)
@@ -152,6 +156,9 @@ class CellStart:
             problem = host.lifecycle.problem
             only_magics = bool(cell.magics) and not cell.code[_block_end(cell.code) :].strip()
             error: Json = {} if only_magics or problem is None else problem.error(host.settings.language)
+            self.refuse(cell, error)
+            return
+        if error := host.preflight.examine(cell):
             self.refuse(cell, error)
             return
 

@@ -10,6 +10,7 @@ from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.worker.leading_block import parse_leading_block
 
 if TYPE_CHECKING:
+    from sentinel_kernel.kernel.advice import Advice
     from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.wire import Json
     from sentinel_kernel.worker.leading_block import MagicLine
@@ -73,6 +74,8 @@ class Cell(MutableRecord):
     reports: bool = False
     """The worker has said of such an error what it is made of (failures.py)."""
     """Limits that its errors and outputs speak of (limit_signs.py), by name."""
+    advice: Advice | None = None
+    """What preflight has to say of it (advice.py)."""
     ename: str = ""
     """The class of the exception that it ended with, as the worker says."""
     store_history: bool = True

@@ -84,6 +84,8 @@ class Displays:
             self._outbox.told.note(completed)
             return
         shown = Shown(self.new_id(), completed, limit)
+        if cell.advice is not None and (taken := cell.advice.take(completed)):
+            shown.display_id, shown.published_count = taken, 1  # one message, which was advice until now
         cell.violations[identifier] = shown
         if cell.began:
             self._show(cell, shown)
@@ -163,20 +165,26 @@ class Displays:
                 if other is not shown and other.published_count:
                     self._show(cell, other, anew=True)
 
-    def bring_up_to_date(self, cell: Cell) -> None:
-        """Publish the counts of ``cell`` that changed, and what waited for its execute_input."""
+    def bring_up_to_date(self, cell: Cell, *, ended: bool = False) -> None:
+        """Publish the counts of ``cell`` that changed, and what waited for its execute_input, or its end."""
+        if cell.advice is not None and cell.began:
+            cell.advice.show()
         self._earlier.remember(cell)
         while self.waiting and cell.began and not cell.silent:
             self.notice(self.waiting.pop(0), "notice", cell.request.header)
         for shown in cell.violations.values():
             if shown.published_count != shown.violation.get("count"):
                 self._show(cell, shown)
+        if cell.advice is not None and ended:
+            cell.advice.ends()
         self._outbox.told.settle(cell.request.header)
 
     def show_again(self, cell: Cell) -> None:
         """Show the cell's violations again: its outputs were cleared."""
         cell.show_again = False
         cell.notices.clear()
+        if cell.advice is not None:
+            cell.advice.show_again()
         for shown in cell.violations.values():
             self._show(cell, shown, anew=True)
 

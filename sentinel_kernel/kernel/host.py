@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.failures import Failures
     from sentinel_kernel.kernel.frontend_comms import FrontendComms
     from sentinel_kernel.kernel.held_calls import HeldCalls
+    from sentinel_kernel.kernel.preflight import Preflight
     from sentinel_kernel.kernel.profile_switch import ProfileSwitch
     from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.settings import Settings
@@ -97,6 +98,7 @@ class Host:
             Ceiling(settings),
             lambda: self.lifecycle.profile,
             lambda: [*status.rows(), self.audit.row()],
+            (settings.preflight, settings.dangerous),
         )
         self.questions = Questions(self)
         self._held_calls: HeldCalls | None = None

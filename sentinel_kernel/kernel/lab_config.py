@@ -44,6 +44,9 @@ class LabConfig(Record):
     audit: bool = False
     """The audit is kept whatever the user's settings say, and ``audit_alert`` is told of what it is told."""
     audit_alert: str = ""
+    preflight: str = ""
+    """The least that preflight does, and ``dangerous`` about dangerous code ("": as the user likes)."""
+    dangerous: str = ""
 
 
 def lab_places() -> tuple[str, ...]:
@@ -121,6 +124,8 @@ def _parse(text: bytes, path: str, folder: str) -> LabConfig:
         pythons = reader.list_of_texts("pythons", 4000)
         audit = reader.choice("audit", ("user", "on"), "user")
         alert = reader.text("audit_alert", "")
+        preflight = reader.choice("preflight", ("", "advise", "refuse"), "")
+        dangerous = reader.choice("dangerous", ("", "advise", "refuse"), "")
         reader.finish()
     except SentinelError as error:
         raise SentinelError(
@@ -143,4 +148,6 @@ def _parse(text: bytes, path: str, folder: str) -> LabConfig:
         pythons=tuple(pythons),
         audit=audit == "on",
         audit_alert=alert,
+        preflight=preflight,
+        dangerous=dangerous,
     )

@@ -9,6 +9,8 @@ from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.limit_magic import LimitChange, LimitTyped, read_line
 from sentinel_kernel.kernel.page_arguments import EXPLAIN, VIOLATIONS, PageWanted, read_page
+from sentinel_kernel.kernel.preflight_magic import USAGE as PREFLIGHT_USAGE
+from sentinel_kernel.kernel.preflight_magic import PreflightChange, read_change, too_little
 from sentinel_kernel.policy.spelling import closest
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
@@ -40,13 +42,14 @@ class Switch(Record):
     how: str = ""
 
 
-Action = Switch | LimitChange | PageWanted | str
+Action = Switch | LimitChange | PageWanted | PreflightChange | str
 """What a checked magic line does: a switch, limits, or the page that it shows (status, live, profiles, help)."""
 
 _USAGE = {
     EXPLAIN: " [N]",
     "sentinel_gauge": " [summary on|off]",
     "sentinel_limit": " [NAME=VALUE ...]",
+    "sentinel_preflight": PREFLIGHT_USAGE,
     "sentinel_profile": " [NAME [--carry|--fresh]]",
     "sentinel_status": " [--live]",
     VIOLATIONS: " [--last N] [--json]",
@@ -67,18 +70,21 @@ class Magics:
         ceiling: Ceiling,
         profile: Callable[[], str],
         status: Callable[[], list[tuple[str, str]]],
+        preflight: tuple[str, str] = ("advise", "off"),
     ) -> None:
         self._chinese = language == "zh"
         self._directories = profile_directories
         self._ceiling = ceiling
         self._profile = profile
         self._status = status
+        self._preflight = preflight
+        """What the kernel was started for: about lines that will be refused, and about dangerous code."""
 
     def check(self, lines: Sequence[MagicLine]) -> list[Action]:
         """Return what the lines do. Raises UsageError for the first one that can't be done."""
         return [self._check(line) for line in lines]
 
-    def _check(self, line: MagicLine) -> Action:
+    def _check(self, line: MagicLine) -> Action:  # noqa: PLR0911 - one return a kind of magic
         words = line.argument_text.split()
         if line.name not in HOST_MAGICS:
             raise self._unknown(line)
@@ -90,6 +96,8 @@ class Magics:
             return self._switch(words[0], "".join(words[1:])[2:], line.line_number)
         if line.name in (EXPLAIN, VIOLATIONS):
             return self._violations(line, words)
+        if line.name == "sentinel_preflight":
+            return self._preflight_change(line, words)
         live = line.name == "sentinel_status" and words == ["--live"]
         if words and not live:
             raise self._not_understood(line)
@@ -135,6 +143,21 @@ class Magics:
     def granted(self, profile: Profile) -> str:
         """Tell how a magic gets ``profile`` (ceiling.py)."""
         return self._ceiling.grants(profile)
+
+    def _preflight_change(self, line: MagicLine, words: list[str]) -> PreflightChange:
+        change = read_change(words)
+        if change is None:
+            raise self._not_understood(line)
+        if too_little(change, *self._preflight):
+            raise UsageError(
+                self._say(
+                    f"line {line.line_number}: this kernel was started to refuse, and no cell can change that. "
+                    "HINT → Start it with SENTINEL_PREFLIGHT=advise, or SENTINEL_DANGEROUS=off.",
+                    f"第 {line.line_number} 行：此内核启动时设定为拒绝，单元格无法更改。"
+                    "HINT → 请用 SENTINEL_PREFLIGHT=advise 或 SENTINEL_DANGEROUS=off 启动内核。",
+                )
+            )
+        return change
 
     def _limits(self, words: list[str], line_number: int) -> LimitChange:
         try:
@@ -281,6 +304,13 @@ class Magics:
             (
                 "%sentinel_audit",
                 self._say("what ran, what was refused, what was used", "执行、拒绝与资源使用的记录"),
+            ),
+            (
+                "%sentinel_preflight refuse",
+                self._say(
+                    "do not run cells with lines that will be refused (advise: say so; off)",
+                    "不运行含有会被拒绝的行的单元格（advise：仅提示；off：关闭）",
+                ),
             ),
             ("%sentinel_reset", self._say("a fresh sandbox; variables are lost", "全新的沙箱；变量将丢失")),
             ("%sentinel_help", self._say("this page", "本页")),

@@ -93,6 +93,11 @@ class DangerousNotebook:
     def __init__(self) -> None:
         self._names = Names()
         self._sources: dict[str, str] = {}
+        self._before = (self._names, self._sources)
+
+    def take_back(self) -> None:
+        """Forget what the cell that was read last has bound: it is not run after all."""
+        self._names, self._sources = self._before
 
     def read(self, code: str) -> tuple[Finding, ...]:
         """Return the findings of one more cell. Never raises."""
@@ -107,6 +112,7 @@ class DangerousNotebook:
             reader.visit(cell.tree)
         except RecursionError:
             return ()  # deeper than any person writes
+        self._before = (self._names, self._sources)
         self._names, self._sources = names, sources
         found = set(reader.found)
         for magic in cell.magics:

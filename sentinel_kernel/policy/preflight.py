@@ -7,6 +7,7 @@ from sentinel_kernel.policy.preflight_cell import read_cell
 from sentinel_kernel.policy.preflight_finding import CERTAIN, LIKELY, Facts, Finding
 from sentinel_kernel.policy.preflight_names import Known, Names, Own, Unknown
 from sentinel_kernel.policy.preflight_system import System
+from sentinel_kernel.policy.preflight_tokens import TOKENS, may_matter
 from sentinel_kernel.policy.preflight_walk import Walk
 from sentinel_kernel.policy.preflight_words import words_for
 from sentinel_kernel.policy.text import shown
@@ -21,55 +22,6 @@ MOST_CHARACTERS = 256 * 1024
 """A longer cell is not looked at."""
 
 MOST_FINDINGS = 100
-_TOKENS = (
-    "apt",
-    "chroot",
-    "conda",
-    "curl",
-    "ctypes",
-    "ftplib",
-    "gdb",
-    "getaddrinfo",
-    "gethostbyname",
-    "http",
-    "imaplib",
-    "mamba",
-    "pip",
-    "poplib",
-    "requests",
-    "setgroups",
-    "setns",
-    "smtplib",
-    "socket",
-    "ssh",
-    "strace",
-    "sudo",
-    "telnetlib",
-    "time_settime",
-    "unshare",
-    "urllib",
-    "wget",
-    "xmlrpc",
-    "open_connection",
-    "clock_settime",
-    "sethostname",
-    "name_to_handle_at",
-    "nsenter",
-    "ping",
-    "git ",
-    "dnf ",
-    "yum ",
-    "apk ",
-    "npm ",
-    "://",
-    '"/',
-    "'/",
-    "> /",
-    ">/",
-    "writefile /",
-    "tee /",
-)
-"""Nothing is found in a cell that has none of these in it, nor a name that one with them has bound."""
 
 
 class Notebook:
@@ -80,7 +32,9 @@ class Notebook:
         self._facts = facts
         self._judge = CallJudge(System(facts))
         self._number = 0
-        self._tokens: tuple[str, ...] = ()
+        self._before: tuple[Names, tuple[str, ...]] | None = None
+        self.tokens: tuple[str, ...] = ()
+        """Names that the cells so far have bound to something that matters."""
 
     def under(self, facts: Facts) -> None:
         """Go on with another profile in force."""
@@ -89,15 +43,17 @@ class Notebook:
 
     def may_matter(self, code: str) -> bool:
         """Tell, in microseconds, whether there can be anything to say of ``code``."""
-        return (
-            any(token in code for token in _TOKENS)
-            or any(token in code for token in self._tokens)
-            or (not self._facts.workspace_writable)
-        )
+        return may_matter(code, TOKENS) or may_matter(code, self.tokens) or not self._facts.workspace_writable
+
+    def take_back(self) -> None:
+        """Forget what the cell that was read last has bound: it is not run after all."""
+        if self._before is not None:
+            self._names, self.tokens = self._before
 
     def read(self, code: str) -> tuple[Finding, ...]:
         """Return the findings of one more cell, which is run after those that were read before. Never raises."""
         self._number += 1
+        self._before = None
         if len(code) > MOST_CHARACTERS:
             return ()
         names = self._names.copy()
@@ -108,8 +64,9 @@ class Notebook:
             seen = Walk(cell, names, self._judge, self._number).run()
         except RecursionError:
             return ()  # deeper than any person writes; nothing is said rather than something wrong
+        self._before = (self._names, self.tokens)
         self._names = names
-        self._tokens = tuple(
+        self.tokens = tuple(
             name for name, value in names.bound.items() if not isinstance(value, Unknown) and _matters(value)
         )
         lines = code.split("\n")

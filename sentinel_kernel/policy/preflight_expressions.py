@@ -220,9 +220,13 @@ class Expressions:
             self._add(judged, node, line)
         if magic.kind == "line":
             self._global.moved |= magic.name in ("cd", "pushd", "popd")
+            if magic.name in ("reset", "reset_selective"):
+                self._global.bound.clear()
             self._block(timed_statements(magic))
         else:
             self._effects = True
+            written = magic.text.split()[-1:] if magic.name in ("writefile", "file") else []
+            self._global.written |= {name.removesuffix(".py") for name in written}
 
     def _add(self, judged: Judged, node: ast.expr, line: int = 0) -> None:
         place = self._place or node

@@ -25,15 +25,14 @@ class Facts(Record):
     """What preflight knows of a sandbox. It does no I/O: what must be looked up is asked of functions.
 
     ``writable`` are the folders that can be written, by absolute paths; ``workspace_writable`` False makes the
-    notebook's own folder read-only. ``real_path`` follows links, ``installed`` returns the version of a distribution in
-    the kernel's environment ("" where there is none), ``has_program`` tells whether a program is there, and
-    ``is_own_module`` whether a module of the notebook's folder stands before one of the environment. None: not known.
+    notebook's own folder read-only. ``installed`` returns the version of a distribution in the kernel's environment
+    ("" where there is none), ``has_program`` tells whether a program is there, and ``is_own_module`` whether a module
+    of the notebook's folder stands before one of the environment. None: not known.
     """
 
     policy: CompiledPolicy
     writable: tuple[str, ...] = ()
     workspace_writable: bool = True
-    real_path: Callable[[str], str] | None = None
     installed: Callable[[str], str] | None = None
     has_program: Callable[[str], bool] | None = None
     is_own_module: Callable[[str], bool] | None = None

@@ -103,13 +103,15 @@ class Names:
         """Something was imported by a star: a builtin's name may be another's now."""
         self.moved = False
         """The working folder may have changed."""
+        self.written: set[str] = set()
+        """Modules that a cell has written beside the notebook."""
         self._is_own = is_own
 
     def copy(self) -> Names:
         """Return names that can change without these."""
         other = Names(self._is_own)
         other.bound, other.patched = dict(self.bound), set(self.patched)
-        other.star, other.moved = self.star, self.moved
+        other.star, other.moved, other.written = self.star, self.moved, set(self.written)
         return other
 
     def bind(self, name: str, value: Value) -> None:
@@ -119,7 +121,8 @@ class Names:
     def module(self, name: str) -> Value:
         """Return what ``import name`` gives."""
         root = name.partition(".")[0]
-        return UNKNOWN if self._is_own is not None and self._is_own(root) else Known(name)
+        own = root in self.written or (self._is_own is not None and self._is_own(root))
+        return UNKNOWN if own else Known(name)
 
     def look_up(self, name: str) -> Value:
         """Return what ``name`` stands for."""

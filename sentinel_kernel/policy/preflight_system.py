@@ -137,9 +137,7 @@ class System:
             return None
         place = posixpath.normpath(path.value)
         if path.complete:
-            places = [place] if facts.real_path is None else [place, facts.real_path(place)]
-            inside = (*facts.writable, *_ELSEWHERE)
-            if any(is_within(one, folder) for one in places for folder in inside):
+            if any(is_within(place, folder) for folder in (*facts.writable, *_ELSEWHERE)):
                 return None
         elif any(
             folder.startswith(path.value) or is_within(place, folder)

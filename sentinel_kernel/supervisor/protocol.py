@@ -73,6 +73,7 @@ HOST_MAGICS = (
     "sentinel_gauge",
     "sentinel_help",
     "sentinel_limit",
+    "sentinel_preflight",
     "sentinel_profile",
     "sentinel_reset",
     "sentinel_status",

@@ -314,10 +314,11 @@ def test_a_read_only_folder_takes_no_relative_path() -> None:
     assert check("%cd /tmp\nopen('x', 'w')", facts) == ()
 
 
-def test_a_link_that_leads_to_a_writable_place_is_followed() -> None:
-    facts = replace(FACTS["strict"], real_path=lambda path: path.replace("/data/nb", "/home/ada/notebooks"))
-    assert check("open('/data/nb/x', 'w')", facts) == ()
-    assert [one.line for one in check("open('/data/x', 'w')", facts)] == [1]
+def test_a_module_that_a_cell_writes_stands_before_the_library() -> None:
+    earlier = ["%%writefile requests.py\ndef get(url):\n    return url", "import requests"]
+    assert _told("requests.get('https://a.org')", "strict", earlier) == []
+    assert _told("requests.get('https://a.org')", "strict", earlier[1:]) == [(1, "call")]
+    assert _told("requests.get('https://a.org')", "strict", [*earlier[1:], "%reset -f"]) == []
 
 
 def test_columns_are_characters_as_typed() -> None:

@@ -1,0 +1,126 @@
+"""Looks at each cell before it runs, and says what of it will be refused; refuses it itself where that is asked for.
+
+The rules are imported when a cell first has a word in it that they are about (policy/preflight_tokens.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.kernel.log import log
+from sentinel_kernel.policy.preflight_tokens import DANGEROUS_TOKENS, TOKENS, may_matter
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.host import Host
+    from sentinel_kernel.kernel.preflight_magic import PreflightChange
+    from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.policy.dangerous import DangerousNotebook
+    from sentinel_kernel.policy.preflight import Notebook
+    from sentinel_kernel.policy.preflight_finding import Finding
+
+OFF, REFUSE = "off", "refuse"
+
+_MOST_CHARACTERS = 64 * 1024
+"""A longer cell is not looked at: reading it would keep the person waiting."""
+
+_MOST_PENDING = 128 * 1024
+"""How much text of earlier cells is kept for the day when one of them matters."""
+
+
+class Preflight:
+    """Examines the cells of one kernel, each in the light of those before it."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.mode = host.settings.preflight
+        self.dangerous = host.settings.dangerous
+        self._worker: object = None
+        self._profile = ""
+        self._pending: list[str] = []
+        """Cells that had nothing in them; they may have bound names."""
+        self._notebook: Notebook | None = None
+        self._dangerous_notebook: DangerousNotebook | None = None
+
+    def examine(self, cell: Cell) -> Json:
+        """Look at a cell that is about to run: return the error that refuses it, or nothing."""
+        if (self.mode == OFF and self.dangerous == OFF) or len(cell.code) > _MOST_CHARACTERS:
+            return {}
+        if self._host.lifecycle.inner is not self._worker:
+            self._worker = self._host.lifecycle.inner
+            self._pending.clear()
+            self._notebook = self._dangerous_notebook = None
+        named = () if self._notebook is None else self._notebook.tokens
+        wanted = self.mode != OFF and (may_matter(cell.code, TOKENS) or may_matter(cell.code, named))
+        if not wanted and (self.dangerous == OFF or not may_matter(cell.code, DANGEROUS_TOKENS)):
+            self._keep(cell.code)
+            return {}
+        try:
+            return self._examined(cell)
+        except (SentinelError, OSError) as error:
+            log(f"A cell could not be looked at before it ran: {error}")
+            return {}
+
+    def change(self, change: PreflightChange) -> None:
+        """Do as a magic says from this cell on."""
+        self.mode = change.mode or self.mode
+        self.dangerous = change.dangerous or self.dangerous
+
+    def _keep(self, code: str) -> None:
+        self._pending.append(code)
+        while sum(map(len, self._pending)) > _MOST_PENDING:
+            del self._pending[0]
+
+    def _examined(self, cell: Cell) -> Json:
+        from sentinel_kernel.kernel import advice  # noqa: PLC0415 - only for cells that have something in them
+
+        findings = self._findings(cell)
+        refused = [finding for finding in findings if self._refuses(finding)]
+        if refused:
+            for notebook in (self._notebook, self._dangerous_notebook):
+                if notebook is not None:
+                    notebook.take_back()
+            return advice.refusal(refused, self._host.settings.language)
+        told = [finding for finding in findings if finding.confidence == advice.CERTAIN]
+        if told and not cell.silent:
+            cell.advice = advice.Advice(self._host, cell, told)
+        return {}
+
+    def _refuses(self, finding: Finding) -> bool:
+        from sentinel_kernel.policy.preflight_finding import CERTAIN, DANGEROUS_RULES  # noqa: PLC0415 - as above
+
+        if finding.rules == DANGEROUS_RULES:
+            return self.dangerous == REFUSE
+        return self.mode == REFUSE and finding.confidence == CERTAIN
+
+    def _findings(self, cell: Cell) -> tuple[Finding, ...]:
+        from sentinel_kernel.policy.dangerous import DangerousNotebook  # noqa: PLC0415 - as above
+
+        notebook = self._under_profile()
+        if self._dangerous_notebook is None and self.dangerous != OFF:
+            self._dangerous_notebook = DangerousNotebook()
+        for earlier in self._pending:
+            notebook.read(earlier)
+            if self._dangerous_notebook is not None:
+                self._dangerous_notebook.read(earlier)
+        self._pending.clear()
+        found = notebook.read(cell.code) if self.mode != OFF else ()
+        if self._dangerous_notebook is not None and self.dangerous != OFF:
+            found = (*self._dangerous_notebook.read(cell.code), *found)
+        return found
+
+    def _under_profile(self) -> Notebook:
+        """Return the notebook as it was read so far, under the profile in force."""
+        from sentinel_kernel.kernel.preflight_facts import gather  # noqa: PLC0415 - as above
+        from sentinel_kernel.policy.preflight import Notebook  # noqa: PLC0415 - as above
+
+        settings, profile = self._host.settings, self._host.lifecycle.profile
+        if self._notebook is None or profile != self._profile:
+            facts = gather(profile, settings.profile_directories, settings.workspace, settings.python)
+            if self._notebook is None:
+                self._notebook = Notebook(facts)
+            else:
+                self._notebook.under(facts)
+            self._profile = profile
+        return self._notebook
