@@ -45,8 +45,8 @@ _SWITCH_LOOPBACK = Text(
     "该配置可打开沙箱自身的回环接口（127.0.0.1）；外部网络仍无法访问。变量会保留。",
 )
 _SWITCH_LIVES = Text(
-    "Under this profile the call is refused with an error, which the cell handles, and not killed for.",
-    "在该配置下，此调用只会返回错误（单元格会处理），而不会被强制终止。",
+    "Under this profile the call is refused with an error and not killed for: a program that can do without goes on.",
+    "在该配置下，此调用只会返回错误，而不会被强制终止：不依赖它的程序可以继续运行。",
 )
 _SWITCH_SHOWN = Text(
     "The profile shows the folder. It takes a fresh sandbox; variables that can be pickled come along.",
@@ -56,6 +56,9 @@ _SWITCH_LIMIT = Text(
     "The profile's own limit is higher; it also allows more calls than the present one.",
     "该配置的限制更高；它也比当前配置允许更多的调用。",
 )
+_FAILS = re.compile(r"\b(?:raise|assert|check_call|errcheck)\b|check=True")
+"""What makes an error of a result, also in the source of a child."""
+
 _OWN_LIMITS = re.compile(r"(?m)^%sentinel_limit[^\n]*=[^\n]*$")
 _RAISE = Text(
     "The limit may be set so far under this kernel's ceiling; the variables stay.",
@@ -180,7 +183,7 @@ def _profiles(violation: Violation, code: str | None, leeway: Leeway, machine: s
             return []
         why = _SWITCH_LOOPBACK
     elif (
-        profile is None and violation.outcome == "killed" and code and _handles_refusal(code, violation.line)
+        profile is None and violation.outcome == "killed" and code and _goes_on_refused(code, violation.line)
     ):
         profile, why = _refusing(violation, leeway, machine), _SWITCH_LIVES
     return [] if profile is None else [Remedy("magic", f"%sentinel_profile {profile.name}", why)]
@@ -221,8 +224,11 @@ def _refusing(violation: Violation, leeway: Leeway, machine: str) -> Profile | N
     return None
 
 
-def _handles_refusal(code: str, line: int | None) -> bool:
-    """Tell whether the cell goes on where the call fails: an except for it, or a look at the C function's result."""
+def _goes_on_refused(code: str, line: int | None) -> bool:
+    """Tell whether the cell can go on where the call fails: it catches the error, or makes none of a C function's -1.
+
+    Where nothing is seen of either, the call is a library's, and those have other ways.
+    """
     cell = CellSource(code)
     for node in cell.nodes():
         if isinstance(node, ast.Try) and (line is None or node.lineno <= line <= (node.end_lineno or 0)):
@@ -231,16 +237,7 @@ def _handles_refusal(code: str, line: int | None) -> bool:
                 raises = any(isinstance(inner, ast.Raise) for inner in ast.walk(handler))
                 if any(name in names for name in ("OSError", "PermissionError", "Exception")) and not raises:
                     return True
-    compared = [
-        node
-        for node in cell.nodes()
-        if isinstance(node, ast.If | ast.IfExp)
-        and isinstance(node.test, ast.Compare)
-        and any(text in cell.segment(node.test) for text in ("-1", "< 0", "!= 0", "== 0", ">= 0"))
-    ]
-    return "ctypes" in code and any(
-        not any(isinstance(inner, ast.Raise) for inner in ast.walk(node)) for node in compared
-    )
+    return not _FAILS.search(code)
 
 
 def _showing(path: str, current: str, leeway: Leeway, machine: str) -> Profile | None:
