@@ -117,8 +117,6 @@ class Displays:
         if cell is not None and shown is not None and cell.began and shown.published_count:
             self._show(cell, shown)
 
-    def _repeat(self, identifier: str, cell: Cell | None) -> None:
-        shown = cell.violations.get(identifier) if cell is not None else None
     def add(self, identifier: str, fields: Json, cell: Cell) -> None:
         """Add to a violation what was found out later, and show it anew where it is shown."""
         known = self.last_violations.get(identifier)
@@ -129,6 +127,8 @@ class Displays:
         if shown is not None and cell.began and shown.published_count:
             self._show(cell, shown)
 
+    def _repeat(self, identifier: str, cell: Cell | None) -> None:
+        shown = cell.violations.get(identifier) if cell is not None else None
         if cell is None or shown is None:
             return
         if not cell.began:

@@ -142,8 +142,6 @@ class Host:
 
         return FrontendComms(self)
 
-    def _call_held(self, event: Json) -> None:
-        if self._held_calls is None:
     @cached_property
     def preflight(self) -> Preflight:
         """What looks at cells before they run."""
@@ -158,6 +156,8 @@ class Host:
 
         return Failures(self)
 
+    def _call_held(self, event: Json) -> None:
+        if self._held_calls is None:
             from sentinel_kernel.kernel.held_calls import HeldCalls  # noqa: PLC0415 - not on the start path
 
             self._held_calls = HeldCalls(self)
@@ -189,6 +189,7 @@ class Host:
         if after_death:
             self.outbox.status("starting")
             self.outbox.status("idle")
+        self.displays.waiting += self.violation_words.own_faults()
         self.usage.sandbox_ready()
         self.gauge.refresh_soon()
         self.execution.resume()
@@ -206,7 +207,6 @@ class Host:
         self.widgets.forget()  # as clients do when they hear the status below
         self.execution.last_count = 0  # the next worker counts anew, as after every restart
         self.outbox.status("restarting")
-        self.displays.waiting += self.violation_words.own_faults()
 
     def sandbox_unavailable(self) -> None:
         """Answer everything from here on."""
