@@ -70,9 +70,9 @@ class Cell(MutableRecord):
     """The msg_id of the cell's own prompt that its client has not answered."""
     failed: bool = False
     """The worker has told of an error in it."""
-    suspects: dict[str, Json] = fresh(default_factory=dict)
     reports: bool = False
     """The worker has said of such an error what it is made of (failures.py)."""
+    suspects: dict[str, Json] = fresh(default_factory=dict)
     """Limits that its errors and outputs speak of (limit_signs.py), by name."""
     advice: Advice | None = None
     """What preflight has to say of it (advice.py)."""
