@@ -93,12 +93,12 @@ class _Card:
     def html(self, message: str, hint: str, repeated: int) -> str:
         """Return the whole card."""
         violation = self._violation
-        facts = [*self._tried(), *self._rule()]
+        facts = [*self._tried(), *self._rule(), *self._place()]
         if repeated:
             facts.append(f"<strong>×{repeated}</strong>")
-        rows = [paragraph(escape(message, TEXT_CHARACTERS)), small(_DOT.join(facts))]
-        if where := self._place():
-            rows.append(small(_DOT.join(where)))
+        rows = [paragraph(escape(message, TEXT_CHARACTERS))]
+        if facts:
+            rows.append(small(_DOT.join(facts)))
         if source := violation.get("source"):
             rows.append(source_block(escape(source)))
         rows.append(hint_row(hint, self._language))
@@ -149,6 +149,8 @@ class _Card:
             used = limit.get("used")
             used_text = f"{amount(used, unit, chinese=self._chinese)} {self._say('of')} " if used else ""
             facts.append(f"{self._fact('limit_row', limit.get('name', ''))} {escape(used_text + allowed)}")
+        elif violation.get("action") == "DEATH":
+            pass  # the message says what it died of
         elif rule := violation.get("rule"):
             profile = violation.get("profile")
             facts.append(self._fact("rule", f"{profile}: {rule}" if profile else rule))

@@ -13,7 +13,7 @@ from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.cause import CALL, CAUSES, STAGES
 from sentinel_kernel.policy.compiled import compile_policy
-from sentinel_kernel.policy.mapping import FILE_NAME, PSEUDO_CALLS, load_mappings
+from sentinel_kernel.policy.mapping import FILE_NAME, PSEUDO_CALLS, load_mappings, parse_mapping
 from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.resource import resources
 from sentinel_kernel.policy.shipped import shipped_directory
@@ -77,6 +77,13 @@ def test_an_error_of_which_no_more_is_known_has_words_too(error: Exception) -> N
     assert words.message_en
     assert words.hint_zh
     assert load_mappings().error_words(["ValueError"]) is None
+
+
+def test_the_readmes_example_of_words_of_ones_own_can_be_used() -> None:
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text()
+    start = readme.rindex("{", 0, readme.index('"$schema_version"'))
+    example, _ = json.JSONDecoder().raw_decode(readme[start:])
+    assert parse_mapping(json.dumps(example), whole=False).layers[0].causes
 
 
 @pytest.mark.parametrize("name", LISTS)
