@@ -69,7 +69,8 @@ class Outcome:
 class Kernel:
     """A running kernel with its client."""
 
-    def __init__(self, client: Any, place: Host, profile: str, work: Path) -> None:
+    def __init__(self, manager: KernelManager, client: Any, place: Host, profile: str, work: Path) -> None:
+        self.manager = manager
         self.client = client
         self.place = place
         self.profile = profile
@@ -79,11 +80,11 @@ class Kernel:
     def run(self, code: str) -> Outcome:
         """Run one cell to its end."""
         client, outcome, idle = self.client, Outcome(), False
-        msg_id = client.execute(code)
+        msg_id = client.execute(code, allow_stdin=False)
         deadline = time.monotonic() + SECONDS
         while not (idle and outcome.reply):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"no end within {SECONDS:.0f} s")
+            if time.monotonic() > deadline or not self.manager.is_alive():
+                raise TimeoutError(f"the kernel is gone, or gave no end within {SECONDS:.0f} s")
             with contextlib.suppress(queue.Empty):
                 message = client.get_iopub_msg(timeout=0.01 if idle else 0.2)
                 if message["parent_header"].get("msg_id") == msg_id:
@@ -168,7 +169,8 @@ class Host:
 
     def environment_of_its_own(self) -> Path:
         """Make a virtual environment with pip, which sees what this one has; return its interpreter."""
-        place = self.folder / "venv"
+        place = Path(tempfile.mkdtemp(prefix="venv-", dir=self.folder))
+        place.chmod(0o755)
         subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
         packages = next(place.glob("lib/python*/site-packages"))
         found = importlib.util.find_spec("ipykernel")
@@ -210,12 +212,14 @@ def host() -> Iterator[Host]:
 def kernel(place: Host, profile: str, kind: str = "") -> Iterator[Kernel]:
     """Start a kernel under ``profile``; ``kind`` "packages": with an environment of its own; "home": in the home."""
     name = kind or profile
-    spec = place.folder / name / "kernels" / "sentinel"
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=place.folder))
+    folder.chmod(0o755)
+    spec = folder / "kernels" / "sentinel"
     spec.mkdir(parents=True)
     argv = [sys.executable, "-P", "-E", "-m", "sentinel_kernel", "-f", "{connection_file}"]
     described = {"argv": argv, "display_name": "S", "language": "python", "interrupt_mode": "message"}
     (spec / "kernel.json").write_text(json.dumps(described))
-    work = place.home if kind == "home" else place.folder / name / "work"
+    work = place.home if kind == "home" else folder / "work"
     work.mkdir(exist_ok=True)
     profiles = place.home / ".config" / "sentinel-kernel" / "profiles"
     profiles.mkdir(parents=True, exist_ok=True)
@@ -224,8 +228,8 @@ def kernel(place: Host, profile: str, kind: str = "") -> Iterator[Kernel]:
     python = {"SENTINEL_PYTHON": str(place.environment_of_its_own())} if kind == "packages" else {}
     specs = KernelSpecManager(kernel_dirs=[str(spec.parent)], ensure_native_kernel=False)
     manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=specs)
-    manager.connection_file = str(place.folder / name / "kernel.json")
-    with (place.folder / name / "kernel.log").open("wb") as log:
+    manager.connection_file = str(folder / "kernel.json")
+    with (folder / "kernel.log").open("wb") as log:
         manager.start_kernel(
             cwd=str(work),
             env={**place.environment(), **python, "SENTINEL_PROFILE": profile},
@@ -236,7 +240,7 @@ def kernel(place: Host, profile: str, kind: str = "") -> Iterator[Kernel]:
         try:
             client.start_channels()
             client.wait_for_ready(timeout=SECONDS)
-            yield Kernel(client, place, profile, work)
+            yield Kernel(manager, client, place, profile, work)
         finally:
             client.stop_channels()
             manager.shutdown_kernel()

@@ -34,6 +34,10 @@ class Kernels:
             self._running[key] = self._stack.enter_context(kernel(self._place, *key))
         return self._running[key]
 
+    def give_up(self, program: Program) -> None:
+        """Leave a kernel that does not answer to the end; the next program of its kind gets another."""
+        self._running.pop((program.profile, program.kernel), None)
+
 
 def prepare(running: Kernel, program: Program) -> None:
     """Set the program's limits and run the cells that stand before it."""
@@ -134,4 +138,8 @@ def run_all(chosen: Sequence[Program], *, repair: bool = True) -> Iterator[Verdi
     with host() as place, contextlib.ExitStack() as stack:
         kernels = Kernels(place, stack)
         for program in chosen:
-            yield run_program(kernels.of(program), program, repair=repair)
+            try:
+                yield run_program(kernels.of(program), program, repair=repair)
+            except (TimeoutError, AssertionError) as error:
+                yield Verdict(program, got=f"not run to its end: {error}", false="not run to its end")
+                kernels.give_up(program)
