@@ -22,7 +22,7 @@ class Case:
     says: str = ""
     """Words of one of the cards, or of the error."""
     later: tuple[tuple[str, str], ...] = ()
-    """Cards of the next cell."""
+    """Cards of this cell or the next one."""
     clean: str = ""
     """A cell that takes back what the program did to the sandbox; "reset": a fresh one."""
     bomb: bool = False

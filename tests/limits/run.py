@@ -147,7 +147,7 @@ def try_case(client: Any, case: Case) -> dict[str, Any]:
     usable = run_cell(
         client, f"{TAKE_BACK}\nimport subprocess\nprint(subprocess.check_output(['echo', 'on']))"
     )
-    later = [*after.limits(), *cleaned.limits(), *usable.limits()]
+    later = [*outcome.limits(), *after.limits(), *cleaned.limits(), *usable.limits()]
     problems += [f"no later card for {one}" for one in case.later if one not in later]
     if cleaned.reply["status"] != "ok" or usable.text != "b'on\\n'\n":
         problems.append(
