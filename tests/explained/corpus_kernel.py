@@ -31,6 +31,7 @@ TAKE_BACK = (
 )
 CLEAN = """
 import os, shutil, threading
+os.chdir(get_ipython().starting_dir)
 for _folder in ('.', '/tmp', '/dev/shm'):
     for _name in os.listdir(_folder):
         if not _name.startswith(('sentinel-tests', 'ipykernel', '.')) and _name != 'data':
