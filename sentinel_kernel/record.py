@@ -43,7 +43,8 @@ class _RecordType(type):
             next((getattr(base, "_defaults") for base in bases if isinstance(base, _RecordType)), {})
         )
         defaults |= {field: namespace.pop(field) for field in own if field in namespace}
-        namespace |= {"__slots__": own, "_names": (*inherited, *own), "_defaults": defaults}
+        slots = (*own, "_hash") if name == "Record" else own
+        namespace |= {"__slots__": slots, "_names": (*inherited, *own), "_defaults": defaults}
         made: _RecordType = super().__new__(mcs, name, bases, namespace)
         return made
 
@@ -94,6 +95,9 @@ class _FrozenType(_RecordType):
 class Record(MutableRecord, metaclass=_FrozenType):
     """A value with the annotated fields that never changes; compared and hashed by them."""
 
+    if TYPE_CHECKING:
+        _hash: ClassVar[int]
+
     def __setattr__(self, name: str, value: Any) -> None:  # noqa: ANN401
         raise AttributeError(f"{type(self).__name__} is frozen: {name} can't be set")
 
@@ -106,7 +110,13 @@ class Record(MutableRecord, metaclass=_FrozenType):
         return all(getattr(self, name) == getattr(other, name) for name in self._names)
 
     def __hash__(self) -> int:
-        return hash(tuple(getattr(self, name) for name in self._names))
+        # Kept: a profile's is asked for at each look into a cache, and takes a hundred microseconds.
+        try:
+            return self._hash
+        except AttributeError:
+            value = hash(tuple(getattr(self, name) for name in self._names))
+            object.__setattr__(self, "_hash", value)
+            return value
 
 
 def replace(record: _T, **changes: Any) -> _T:  # noqa: ANN401 - the record's own fields

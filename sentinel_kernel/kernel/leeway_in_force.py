@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.policy.leeway import DEFAULT_CEILING, Leeway
 from sentinel_kernel.policy.own_limits import OWN_LIMITS
-from sentinel_kernel.policy.profile import list_profiles, load_profile
+from sentinel_kernel.policy.profile import find_profile, list_profiles, load_profile
+from sentinel_kernel.policy.shipped import shipped_directory
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.settings import Settings
@@ -32,9 +35,32 @@ def leeway_in_force(settings: Settings, ready: Json) -> Leeway:
 
 
 def _profiles(directories: tuple[str, ...]) -> tuple[Profile, ...]:
-    """Return all profiles that can be read; people may write theirs while the kernel runs."""
+    """Return all profiles that can be read; people may write theirs while the kernel runs.
+
+    Those read last are returned where no file has changed: reading and compiling them anew takes longer than all else
+    that a refusal takes until it is shown.
+    """
+    names = list_profiles(directories)
+    places = [*directories, shipped_directory("profiles")]
+    return _read(directories, tuple(names), tuple(_stamp(name, places) for name in names))
+
+
+def _stamp(name: str, places: list[str]) -> tuple[str, int, int]:
+    """Return what changes with a profile's file."""
+    try:
+        path = find_profile(name, places)
+        status = os.stat(path)
+    except (SentinelError, OSError):
+        return "", 0, 0
+    return path, status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=1)
+def _read(
+    directories: tuple[str, ...], names: tuple[str, ...], _stamps: tuple[tuple[str, int, int], ...]
+) -> tuple[Profile, ...]:
     found = []
-    for name in list_profiles(directories):
+    for name in names:
         try:
             found.append(load_profile(name, directories))
         except (SentinelError, OSError):

@@ -25,6 +25,7 @@ from latency import bench_interrupt, bench_memory, bench_recovery, bench_round_t
 from loss import bench_loss
 from many import bench_many
 from output import bench_buffers, bench_control, bench_output
+from refusals import bench_preflight, bench_refusals
 from switching import bench_gauge, bench_switch
 from watching import bench_watching
 
@@ -67,6 +68,8 @@ GROUPS: dict[str, Callable[[Path], list[Result]]] = {
     "computing": bench_computing,
     "beside": bench_beside,
     "audit": bench_watching,
+    "refusals": bench_refusals,
+    "preflight": bench_preflight,
 }
 
 

@@ -442,3 +442,54 @@ def test_words_that_look_like_a_refusal_are_no_record(talk: Conversation) -> Non
     assert talk.run("%sentinel_violations --json").contents("display_data")
     raised = talk.run("x = 1\n%sentinel_violations")
     assert raised.content["ename"] == "UsageError"  # below code it is the worker's inert one
+
+
+# --- a flood
+
+
+def flood(talk: Conversation, book: Notebook, count: int) -> None:
+    """Let a cell be refused ``count`` times, asking the kernel meanwhile; check count, displays and memory."""
+    before = book.host_bytes()
+    code = (
+        f"import socket\nfor _ in range({count}):\n    try:\n        socket.socket()\n"
+        "    except OSError:\n        pass"
+    )
+    cell = talk.execute(code)
+    talk.wait_for_output(cell, "display_data")
+    asked, during = 0, 0
+    while not cell.finished:
+        talk.ask("kernel_info_request", channel="control")
+        asked += 1
+        during += "idle" not in cell.kinds
+    assert asked
+    assert during  # answered while the flood goes on
+    displays = cell.contents("display_data")
+    assert len(displays) == 1
+    assert [violation.count for violation in violations_of(cell.published)] == [count]
+    assert len(cell.published) < 20 + count / 50
+    assert book.host_bytes() - before < 16 * 1024 * 1024
+
+
+def test_a_flood_of_refusals_is_one_display_with_the_exact_count(talk: Conversation, book: Notebook) -> None:
+    flood(talk, book, 2000)
+
+
+@pytest.mark.soak
+def test_a_long_flood_of_refusals(talk: Conversation, book: Notebook) -> None:
+    flood(talk, book, 100_000)
+
+
+def test_a_flood_of_different_refusals_is_bounded_and_counted(talk: Conversation, book: Notebook) -> None:
+    before = book.host_bytes()
+    code = (
+        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        "for number in range(1500): libc.socket(2, 1, number)\nprint('done')"
+    )
+    cell = talk.run(code)
+    assert cell.text == "done\n"
+    assert len(cell.contents("display_data")) <= 50
+    told = json.loads(texts(talk.run("%sentinel_violations --last 2000 --json")))
+    own = [record["count"] for record in told["violations"] if record["cell"] == cell.msg_id]
+    assert sum(own) == 1500
+    assert len(own) <= 66
+    assert book.host_bytes() - before < 16 * 1024 * 1024
