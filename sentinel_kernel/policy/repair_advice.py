@@ -145,7 +145,7 @@ def translate_error(
     """
     number = _errno_number(errno)
     policy = _policy(leeway, profile, machine)
-    if syscall is not None and (refused := _refused(syscall, policy, ())) is not None:
+    if syscall is not None and (refused := _refused(syscall, policy, _wanted(syscall, ""))) is not None:
         violation = refused
     elif signal is not None:
         violation = _occurrence(_named(signal.upper(), _OF_SIGNALS, "signal"), leeway, profile, path)
