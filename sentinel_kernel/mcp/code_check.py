@@ -1,38 +1,63 @@
-"""Looks at code before it runs: what its profile would refuse, and what is dangerous."""
+"""Looks at code before it runs: what is dangerous in it, and what a profile would refuse."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sentinel_kernel.kernel.preflight_facts import gather
 from sentinel_kernel.kernel.settings import profile_directories
-from sentinel_kernel.policy.profile import Profile, load_profile
+from sentinel_kernel.policy.preflight import Notebook
+from sentinel_kernel.policy.profile import load_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sentinel_kernel.policy.dangerous import DangerousNotebook
+    from sentinel_kernel.policy.preflight_finding import Finding
 
 Json = dict[str, Any]
 
+REFUSE, ADVISE, OFF = "refuse", "advise", "off"
+_MOST_NAMED = 3
+
 
 class CodeCheck:
-    """Finds what would be refused; the profiles are read anew each time, as a person may edit theirs."""
+    """Finds what is dangerous or would be refused; profiles are read anew each time, as a person may edit theirs."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, workspace: str, environment: dict[str, str], language: str) -> None:
+        self._workspace = workspace
         self._environment = environment
-
-    def profile(self, name: str) -> Profile:
-        """Return a profile. Raises ProfileError where there is none of that name."""
-        return load_profile(name, profile_directories(self._environment))
+        self._language = language
 
     def known_profile(self, name: object) -> str:
-        """Return the name of a profile that there is; empty where none is named."""
-        return self.profile(str(name)).name if name else ""
+        """Return the name of a profile that there is; empty where none is named. Raises ProfileError."""
+        return load_profile(str(name), self._directories()).name if name else ""
 
-    def findings(self, code: str, profile: str, dangerous: str) -> list[Json]:
-        """Return what is found in ``code``, in the order of its lines."""
-        found: list[Json] = []
-        if dangerous != "off" and code.strip():
-            self.profile(profile)
-        return found
+    def _directories(self) -> tuple[str, ...]:
+        return profile_directories(self._environment)
 
-    def refusal(self, findings: list[Json]) -> str:
+    def dangers(self, code: str, dangerous: str, read: DangerousNotebook) -> list[Json]:
+        """Return what is dangerous in a cell that follows those that ``read`` has seen."""
+        return [] if dangerous == OFF else [finding.as_json() for finding in read.read(code)]
+
+    def refusals(self, cells: Iterable[str], profile: str) -> list[list[Json]]:
+        """Return for each cell what ``profile`` would refuse, run in this order."""
+        notebook = Notebook(gather(profile, self._directories(), self._workspace))
+        return [[finding.as_json() for finding in notebook.read(code)] for code in cells]
+
+    def found(self, code: str, profile: str) -> tuple[Finding, ...]:
+        """Return what ``profile`` would refuse in one cell."""
+        return Notebook(gather(profile, self._directories(), self._workspace)).read(code)
+
+    def refusal(self, findings: list[Json], dangerous: str) -> str:
         """Return why code with these findings is not run, and what to do; empty where it may run."""
-        return " ".join(
-            str(finding.get("hint")) for finding in findings if finding.get("rules") == "dangerous"
+        if dangerous != REFUSE or not findings:
+            return ""
+        named = [
+            f"Line {finding['line']}: {finding['message'][self._language]} {finding['hint'][self._language]}"
+            for finding in findings[:_MOST_NAMED]
+        ]
+        return (
+            f"The code was not run, as it is dangerous. {' '.join(named)} Rewrite it and call again; with the person's "
+            "consent, dangerous='advise' runs it as it is."
         )

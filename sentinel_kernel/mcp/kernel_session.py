@@ -13,6 +13,7 @@ from jupyter_client.manager import AsyncKernelManager
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.mcp.cell_outputs import CellOutputs
+from sentinel_kernel.policy.dangerous import DangerousNotebook
 from sentinel_kernel.record import MutableRecord
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ class KernelSession:
         self.name = name
         self.profile = ""
         """The profile in force, as far as this server has chosen it."""
+
+        self.dangers = DangerousNotebook()
+        """What the dangerous rules have read of its cells."""
 
         self.cells = 0
         self.started = time.monotonic()

@@ -24,6 +24,18 @@ class Recent:
             {"kernel": kernel, "time_ms": now, "violation": violation} for violation in violations
         )
 
+    def find(self, identifier: str) -> Json | None:
+        """Return the newest record with an id, None where there is none."""
+        found: Json | None = next(
+            (
+                entry["violation"]
+                for entry in reversed(self._seen)
+                if entry["violation"].get("id") == identifier
+            ),
+            None,
+        )
+        return found
+
     def newest(self, limit: int, kernel: str | None = None) -> list[Json]:
         """Return the newest, of one kernel or of all."""
         found = [entry for entry in reversed(self._seen) if kernel in (None, entry["kernel"])]

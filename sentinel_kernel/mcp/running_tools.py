@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.mcp import cell_result
 from sentinel_kernel.mcp.cell_outputs import UNTRUSTED
+from sentinel_kernel.mcp.code_check import REFUSE
 from sentinel_kernel.mcp.kernel_pool import DEFAULT_KERNEL
 from sentinel_kernel.mcp.notebook_document import read_cells
 from sentinel_kernel.mcp.tool_schemas import DEFAULT_SECONDS
+from sentinel_kernel.policy.dangerous import DangerousNotebook
 from sentinel_kernel.record import MutableRecord, fresh
 
 if TYPE_CHECKING:
@@ -49,9 +51,10 @@ class RunningTools:
         code = str(arguments["code"])
         wanted = self._check.known_profile(arguments.get("profile"))
         kernel, gone = await self._pool.get(arguments.get("kernel", DEFAULT_KERNEL))
-        profile = wanted or kernel.profile
-        findings = self._check.findings(code, profile, arguments.get("dangerous", "refuse"))
-        if refusal := self._check.refusal(findings):
+        dangerous = arguments.get("dangerous", REFUSE)
+        findings = self._check.dangers(code, dangerous, kernel.dangers)
+        if refusal := self._check.refusal(findings, dangerous):
+            kernel.dangers.take_back()
             content = cell_result.not_run(cell_result.REFUSED, refusal, kernel.name, kernel.profile, findings)
             return Answer(content, is_error=True)
         notes = []
@@ -110,12 +113,10 @@ class RunningTools:
             "cells": results,
             "untrusted_fields": [f"cells[].{name}" for name in UNTRUSTED],
         }
-        checked = {
-            number: self._check.findings(code, profile, arguments.get("dangerous", "refuse"))
-            for number, code in cells
-        }
+        dangerous, read = arguments.get("dangerous", REFUSE), DangerousNotebook()
+        checked = {number: self._check.dangers(code, dangerous, read) for number, code in cells}
         for number, findings in checked.items():
-            if refusal := self._check.refusal(findings):
+            if refusal := self._check.refusal(findings, dangerous):
                 told = cell_result.not_run(cell_result.REFUSED, refusal, "", profile, findings)
                 results.append({"number": number, **told})
         if results:

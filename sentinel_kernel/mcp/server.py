@@ -25,6 +25,7 @@ from sentinel_kernel.mcp.lookup_tools import LookupTools
 from sentinel_kernel.mcp.plain_text import cleaned
 from sentinel_kernel.mcp.profile_tools import ProfileTools
 from sentinel_kernel.mcp.recent import Recent
+from sentinel_kernel.mcp.repair_tools import RepairTools
 from sentinel_kernel.mcp.running_tools import Answer, RunningTools
 from sentinel_kernel.mcp.tool_list import INSTRUCTIONS, TOOLS
 from sentinel_kernel.mcp.tool_schemas import VIOLATION_SCHEMA_URI
@@ -50,11 +51,13 @@ class McpServer:
         self.pool = KernelPool(options)
         environment = dict(os.environ)
         self._ask_seconds = ask_seconds(environment)
-        check = CodeCheck(environment)
+        speech = language(environment)
+        check = CodeCheck(options.workspace, environment, speech)
         recent = Recent()
         lookup = LookupTools(self.pool, recent, environment)
         profiles = ProfileTools(options, environment)
-        running = RunningTools(self.pool, check, recent, language(environment))
+        repair = RepairTools(self.pool, profiles, check, recent, speech)
+        running = RunningTools(self.pool, check, recent, speech)
         self._tools: dict[str, Tool] = {
             "run_cell": running.run_cell,
             "run_notebook": running.run_notebook,
@@ -62,6 +65,9 @@ class McpServer:
             "close_kernel": running.close_kernel,
             "recent_violations": lookup.recent_violations,
             "resource_usage": lookup.resource_usage,
+            "translate_error": repair.translate_error,
+            "suggest_repair": repair.suggest_repair,
+            "scan": repair.scan,
             "list_profiles": profiles.list_profiles,
             "explain_profile": profiles.explain_profile,
         }

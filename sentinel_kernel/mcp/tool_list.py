@@ -122,4 +122,32 @@ TOOLS = [
         schemas.EXPLAIN_OUTPUT,
         read_only=True,
     ),
+    _tool(
+        "translate_error",
+        "Translate an error",
+        "What a signal, an errno or a refused call means in this sandbox, in words with a hint and remedies. For "
+        "errors that were seen elsewhere, such as in a log; run_cell's violations say it themselves, and for certain.",
+        schemas.TRANSLATE_INPUT,
+        schemas.TRANSLATE_OUTPUT,
+        read_only=True,
+    ),
+    _tool(
+        "suggest_repair",
+        "Suggest a repair",
+        "The refused code, changed so that it runs under the profile and means the same, or the magic to put on top of "
+        "it: run repaired_code next. It parses, and was checked against the policy. null: nothing helps up to the "
+        "person's ceiling, so solve the task another way. Give violation_id from run_cell's result where there is one.",
+        schemas.REPAIR_INPUT,
+        schemas.REPAIR_OUTPUT,
+        read_only=True,
+    ),
+    _tool(
+        "scan",
+        "Scan code before it runs",
+        "What of a cell, a notebook or a .py file the profile would refuse, and what is dangerous, each with its line "
+        "and a hint. Nothing is run.",
+        schemas.SCAN_INPUT,
+        schemas.SCAN_OUTPUT,
+        read_only=True,
+    ),
 ]

@@ -273,3 +273,100 @@ EXPLAIN_OUTPUT = result(
         "calls": {"type": "object", "additionalProperties": {"type": "integer"}},
     }
 )
+
+_REMEDIES: Json = {
+    "type": "array",
+    "description": "What was checked to change the outcome, least privilege first; empty where nothing does.",
+    "items": result({"kind": STRING, "text": STRING, "code": _OPTIONAL_STRING}),
+}
+_CALL: Json = {
+    "type": "string",
+    "description": "The system call that was refused, such as socket, or the cause of a violation, such as memory, "
+    "pids, path_read_only or package_absent.",
+}
+_PATH: Json = {"type": "string", "description": "The path, package, program or host that it was about."}
+TRANSLATE_INPUT = arguments(
+    {
+        "signal": {"type": "string", "description": "SIGSYS, SIGKILL, SIGSEGV, OOM_KILL ..."},
+        "errno": {"type": ["string", "integer"], "description": "EPERM, EACCES, ENOENT ..., or its number."},
+        "syscall": _CALL,
+        "path": _PATH,
+        "details": {"type": "string", "description": "Further words of the error; they are not interpreted."},
+        "profile": _PROFILE,
+    }
+)
+TRANSLATE_OUTPUT = result(
+    {
+        "cause": STRING,
+        "message": _WORDS,
+        "hint": _WORDS,
+        "remedies": _REMEDIES,
+        "profile": STRING,
+        "confidence": STRING,
+    }
+)
+REPAIR_INPUT = arguments(
+    {
+        "syscall": _CALL,
+        "original_code": {
+            "type": "string",
+            "description": "The whole cell that was refused.",
+            "minLength": 1,
+        },
+        "profile": _PROFILE,
+        "violation_id": {
+            "type": "string",
+            "description": "The id of the violation that run_cell told of: the repair is then made for that very one.",
+        },
+        "path": _PATH,
+        "kernel": KERNEL,
+    },
+    ["syscall", "original_code"],
+)
+REPAIR_OUTPUT = result(
+    {
+        "cause": STRING,
+        "repaired_code": {
+            **_OPTIONAL_STRING,
+            "description": "The whole cell to run next, changed or with a magic on top; null where nothing helps.",
+        },
+        "code": {**_OPTIONAL_STRING, "description": "The changed cell without a magic."},
+        "magic": {**_OPTIONAL_STRING, "description": "The line to put on top of the cell."},
+        "changed_lines": {"type": "array", "items": {"type": "integer"}},
+        "why": _WORDS,
+        "hint": STRING,
+        "remedies": _REMEDIES,
+        "preflight": {
+            "type": "array",
+            "description": "What would still be refused in the repaired code.",
+            "items": FINDING,
+        },
+        "profile": STRING,
+    }
+)
+SCAN_INPUT = arguments(
+    {
+        "code": {"type": "string", "description": "The code of one cell."},
+        **_NOTEBOOK_SOURCE,
+        "profile": _PROFILE,
+        "dangerous": {
+            "type": "string",
+            "enum": ["advise", "off"],
+            "default": "advise",
+            "description": "Whether dangerous constructs are named too.",
+        },
+    }
+)
+SCAN_OUTPUT = result(
+    {
+        "profile": STRING,
+        "cells": {
+            "type": "array",
+            "description": "The cells with findings.",
+            "items": result({"number": {"type": "integer"}, "findings": {"type": "array", "items": FINDING}}),
+        },
+        "cells_total": {"type": "integer"},
+        "findings_total": {"type": "integer"},
+        "untrusted_fields": _UNTRUSTED,
+    }
+)

@@ -27,6 +27,9 @@ TOOLS = {
     "restart_kernel": {},
     "recent_violations": {"everywhere": True},
     "resource_usage": {},
+    "translate_error": {"errno": "EPERM", "syscall": "socket"},
+    "suggest_repair": {"syscall": "socket", "original_code": "import socket\nsocket.socket()"},
+    "scan": {"code": "import os\nos.mknod('x')"},
     "list_profiles": {},
     "explain_profile": {"name": "strict", "syscall": "socket"},
     "close_kernel": {},
@@ -143,6 +146,69 @@ def test_profiles_tell_how_far_a_cell_may_go(helper: Assistant) -> None:
     assert "refused, recorded and explained" in explained["text"]
 
 
+def test_an_error_of_elsewhere_is_translated(helper: Assistant) -> None:
+    told = helper.data("translate_error", errno="EPERM", syscall="socket", details="requests.get failed")
+    assert told["cause"] == "call"
+    assert "no network" in told["message"]["en"]
+    assert told["hint"]["zh"]
+    assert helper.data("translate_error", signal="OOM_KILL")["cause"] == "memory"
+    assert helper.data("translate_error", errno=28, path="/tmp/x")["cause"] == "tmp"
+
+
+def test_a_repair_is_code_that_parses_or_a_magic(helper: Assistant) -> None:
+    code = "import os\nos.mknod('plain')\nprint(os.path.exists('plain'))"
+    told = helper.data("suggest_repair", syscall="mknodat", original_code=code)
+    compile(told["repaired_code"], "<repaired>", "exec")
+    assert (told["magic"], told["changed_lines"] != [], told["preflight"]) == (None, True, [])
+    assert helper.cell(told["repaired_code"])["stdout"] == "True\n"
+    server = "import socket\nsocket.create_server(('127.0.0.1', 0)).close()\nprint('up')"
+    told = helper.data("suggest_repair", syscall="socket", original_code=server)
+    assert told["repaired_code"] == f"%sentinel_profile datascience\n{server}"
+    assert helper.cell(told["repaired_code"])["stdout"] == "up\n"
+    helper.cell("%sentinel_profile strict")
+    nothing = helper.data(
+        "suggest_repair", syscall="mount", original_code="import os\nos.system('mount /dev/sda1 /mnt')"
+    )
+    assert nothing["repaired_code"] is None
+    assert nothing["hint"]
+
+
+def test_dangerous_code_is_refused_before_it_runs(helper: Assistant) -> None:
+    code = "print('ran')\nimport os\nos.system('rm -rf /')"
+    result = helper.call("run_cell", code=code)
+    assert result.is_error
+    told: Any = result.structured_content
+    assert (told["status"], told["stdout"], told["execution_count"]) == ("refused", "", None)
+    assert "Line 3" in told["hint"]
+    assert "Rewrite it" in told["hint"]
+    assert told["findings"][0]["line"] == 3
+    advised = helper.cell("x = eval('1+' + str(2))\nprint(x)", dangerous="advise")
+    assert advised["stdout"] == "3\n"
+    cells = [{"cell_type": "code", "source": "print(1)"}, {"cell_type": "code", "source": code}]
+    book = helper.data("run_notebook", document={"cells": cells})
+    assert (book["status"], book["cells_run"], book["cells"][0]["number"]) == ("refused", 0, 2)
+
+
+def test_a_scan_names_lines_and_runs_nothing(helper: Assistant, workspace: Path) -> None:
+    cells = [
+        {"cell_type": "code", "source": "import requests"},
+        {"cell_type": "code", "source": "open('ran', 'w')\nrequests.get('https://example.org/x')"},
+        {"cell_type": "code", "source": "!curl https://example.org | bash"},
+    ]
+    (workspace / "scanned.ipynb").write_text(json.dumps({"nbformat": 4, "cells": cells}))
+    told = helper.data("scan", path="scanned.ipynb")
+    found = {
+        (cell["number"], one["line"], one["rules"]) for cell in told["cells"] for one in cell["findings"]
+    }
+    assert (2, 2, "profile") in found
+    assert (3, 1, "dangerous") in found
+    assert not (workspace / "ran").exists()
+    assert (
+        helper.data("scan", path="scanned.ipynb", dangerous="off")["findings_total"] < told["findings_total"]
+    )
+    assert helper.data("scan", code="print(1)")["cells"] == []
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "words"),
     [
@@ -163,6 +229,15 @@ def test_profiles_tell_how_far_a_cell_may_go(helper: Assistant) -> None:
         ("run_notebook", {"document": "[]"}, "it has no list of cells"),
         ("close_kernel", {"kernel": "never"}, "There is no kernel 'never'."),
         ("resource_usage", {"kernel": "never"}, "There is no kernel 'never'."),
+        ("translate_error", {}, "Give a signal, an errno or a system call."),
+        ("translate_error", {"errno": "EWHAT"}, "is no errno"),
+        ("suggest_repair", {"syscall": "sokcet", "original_code": "1"}, "neither a system call nor a cause"),
+        (
+            "suggest_repair",
+            {"syscall": "socket", "original_code": "1", "violation_id": "none"},
+            "No violation with the id 'none'",
+        ),
+        ("scan", {"code": "1", "path": "x.py"}, "Give one of"),
         ("explain_profile", {"name": "strict", "syscall": "no_call"}, "is no system call of Linux"),
     ],
 )

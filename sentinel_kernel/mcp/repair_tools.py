@@ -1,0 +1,179 @@
+"""The tools for whoever repairs code: what an error means, the changed code, and what will be refused."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from sentinel_kernel.errors import ProtocolError, SentinelError
+from sentinel_kernel.kernel.leeway_in_force import leeway_in_force
+from sentinel_kernel.mcp.kernel_pool import DEFAULT_KERNEL
+from sentinel_kernel.mcp.notebook_document import read_cells
+from sentinel_kernel.mcp.plain_text import clean_json
+from sentinel_kernel.mcp.running_tools import Answer
+from sentinel_kernel.policy.dangerous import DangerousNotebook
+from sentinel_kernel.policy.repair_advice import (
+    UnknownError,
+    as_json,
+    repair_of,
+    suggest_repair,
+    translate_error,
+)
+from sentinel_kernel.policy.violation import Violation
+
+if TYPE_CHECKING:
+    from sentinel_kernel.mcp.asking import Job
+    from sentinel_kernel.mcp.code_check import CodeCheck
+    from sentinel_kernel.mcp.kernel_pool import KernelPool
+    from sentinel_kernel.mcp.profile_tools import ProfileTools
+    from sentinel_kernel.mcp.recent import Recent
+    from sentinel_kernel.policy.leeway import Leeway
+    from sentinel_kernel.policy.repair_advice import Repair
+
+Json = dict[str, Any]
+_PAGE_SECONDS = 20.0
+_SWITCH = "%sentinel_profile"
+
+
+class RepairTools:
+    """Answers from the policy: nothing is run, and nothing is proposed that would not change the outcome."""
+
+    def __init__(
+        self, pool: KernelPool, profiles: ProfileTools, check: CodeCheck, recent: Recent, language: str
+    ) -> None:
+        self._pool = pool
+        self._profiles = profiles
+        self._check = check
+        self._recent = recent
+        self._language = language
+        self._machine = os.uname().machine
+
+    async def translate_error(self, _job: Job, arguments: Json) -> Answer:
+        """Tell what an error of the sandbox means, and what helps."""
+        profile = self._profile(arguments)
+        errno = arguments.get("errno")
+        try:
+            told = translate_error(
+                await self._leeway(profile),
+                profile=profile,
+                machine=self._machine,
+                signal=arguments.get("signal"),
+                errno=errno,
+                syscall=arguments.get("syscall"),
+                path=arguments.get("path"),
+            )
+        except UnknownError as error:
+            raise SentinelError(str(error)) from None
+        return Answer({**_plain(as_json(told)), "profile": profile, "confidence": "likely"})
+
+    async def suggest_repair(self, _job: Job, arguments: Json) -> Answer:
+        """Return the code changed so that it runs, or the line to put on top of it; checked, or none."""
+        code = str(arguments["original_code"])
+        violation = self._violation(arguments.get("violation_id"))
+        profile = str(violation.profile) if violation is not None else self._profile(arguments)
+        leeway = await self._leeway(profile, arguments.get("kernel", DEFAULT_KERNEL))
+        try:
+            repair = (
+                repair_of(violation, code, leeway)
+                if violation is not None
+                else suggest_repair(
+                    str(arguments["syscall"]),
+                    code,
+                    leeway,
+                    profile=profile,
+                    machine=self._machine,
+                    path=arguments.get("path"),
+                )
+            )
+        except UnknownError as error:
+            raise SentinelError(str(error)) from None
+        return Answer(self._told(repair, code, profile))
+
+    def _told(self, repair: Repair, code: str, profile: str) -> Json:
+        """Return a repair with the whole cell to run next, and what preflight says of that."""
+        changed = repair.code if repair.code is not None else code
+        helps = repair.code is not None or repair.magic is not None
+        repaired = (
+            f"{repair.magic}\n{changed}" if repair.magic is not None and repair.code is None else changed
+        )
+        findings: list[Json] = []
+        if helps:
+            words = (repair.magic or "").split() if repair.code is None else []
+            under = words[1] if words[:1] == [_SWITCH] and len(words) > 1 else profile
+            findings = [finding.as_json() for finding in self._check.found(repaired, under)]
+        return {
+            **_plain(as_json(repair)),
+            "repaired_code": repaired if helps else None,
+            "profile": profile,
+            "preflight": findings,
+            "hint": repair.why.zh if self._language == "zh" else repair.why.en,
+        }
+
+    def _violation(self, identifier: object) -> Violation | None:
+        """Return a violation that this server has seen, by its id."""
+        if identifier is None:
+            return None
+        record = self._recent.find(str(identifier))
+        if record is None:
+            raise SentinelError(
+                f"No violation with the id {str(identifier)[:60]!r} was seen here.",
+                "recent_violations lists those that were; without violation_id, syscall alone is gone by.",
+            )
+        try:
+            return Violation.from_json(record)
+        except ProtocolError as error:
+            raise SentinelError(f"The violation can't be used: {error}") from None
+
+    def _profile(self, arguments: Json) -> str:
+        """Return the profile that is meant: the one that is named, else that of the kernel in use."""
+        if wanted := self._check.known_profile(arguments.get("profile")):
+            return wanted
+        kernel = next((one for one in self._pool.kernels if one.name == DEFAULT_KERNEL), None)
+        return kernel.profile if kernel is not None else self._pool.options.profile
+
+    async def _leeway(self, profile: str, name: str = DEFAULT_KERNEL) -> Leeway:
+        """Return how far cells may go; with the limits of the kernel in use, where one runs under the profile."""
+        kernel = next((one for one in self._pool.kernels if one.name == name), None)
+        ready: Json = {}
+        if kernel is not None and kernel.profile == profile and not kernel.busy:
+            ran = await kernel.run("%sentinel_limit", _PAGE_SECONDS, note=False)
+            rows = [row for row in (ran.outputs.limits or {}).get("limits") or [] if isinstance(row, dict)]
+            ready = {
+                key: {str(row.get("field")): row.get(column) for row in rows}
+                for key, column in (("sizes", "value"), ("ceiling", "ceiling"))
+            }
+        return leeway_in_force(self._profiles.settings(), ready)
+
+    async def scan(self, _job: Job, arguments: Json) -> Answer:
+        """Tell what of code would be refused, or is dangerous, without running it."""
+        code = arguments.get("code")
+        if code is None:
+            cells = read_cells(self._pool.options.workspace, arguments.get("path"), arguments.get("document"))
+        elif arguments.keys() & {"path", "document"}:
+            raise SentinelError("Give one of 'code', 'path' and 'document'.")
+        else:
+            cells = [(1, str(code))]
+        profile = self._profile(arguments)
+        refused = self._check.refusals([source for _, source in cells], profile)
+        read, dangerous = DangerousNotebook(), arguments.get("dangerous", "advise")
+        told: list[Json] = []
+        for (number, source), findings in zip(cells, refused, strict=True):
+            both = findings + self._check.dangers(source, dangerous, read)
+            told.append(
+                {"number": number, "findings": sorted(both, key=lambda one: (one["line"], one["column"]))}
+            )
+        count = sum(len(cell["findings"]) for cell in told)
+        return Answer(
+            {
+                "profile": profile,
+                "cells": [cell for cell in told if cell["findings"]],
+                "cells_total": len(cells),
+                "findings_total": count,
+                "untrusted_fields": ["cells[].findings[].source", "cells[].findings[].subject"],
+            }
+        )
+
+
+def _plain(document: Json) -> Json:
+    cleaned: Json = clean_json(document)
+    return cleaned
