@@ -42,6 +42,7 @@ def end_fields(cell: Cell) -> Json:
         "msg_id": cell.request.msg_id[:_NAME_CHARACTERS],
         "status": "error" if cell.ename else "ok",
         "ename": cell.ename,
+        "explained": cell.explained,
     }
 
 

@@ -72,6 +72,8 @@ class Cell(MutableRecord):
     """The worker has told of an error in it."""
     reports: bool = False
     """The worker has said of such an error what it is made of (failures.py)."""
+    explained: bool = False
+    """The sandbox caused the last one of these."""
     suspects: dict[str, Json] = fresh(default_factory=dict)
     """Limits that its errors and outputs speak of (limit_signs.py), by name."""
     advice: Advice | None = None

@@ -107,6 +107,7 @@ class Failures:
                 violation = self._shown(answer, cell)
             except (KeyError, TypeError, ValueError, ProtocolError) as error:
                 log(f"An error could not be explained: {error!r}")
+            cell.explained = violation is not None
             self._remember(key, violation)
 
         def late() -> None:

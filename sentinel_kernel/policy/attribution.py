@@ -20,6 +20,7 @@ from sentinel_kernel.policy.failure_report import (
     RAISE,
     REMOTE,
     SOFT,
+    SPAWN,
     STANDARD,
     THREAD,
 )
@@ -41,6 +42,7 @@ FRESH_MS = 2000
 _OF_PATHS = frozenset({"files", "devices", "mounts", "linux-kernel", "machine"})
 """What calls reach for whose errors carry a path."""
 
+STARTS = "starts"
 _SQLITE_FULL = 13
 _MINUS_EAI = frozenset(range(-11, 0))
 _NEVER_A_HOST = (".invalid", ".localhost", ".test", ".example")
@@ -123,20 +125,26 @@ def _is_where(violation: Violation, entry: Entry, failure: Failure, now_ms: int)
 
 
 def limit_names(entry: Entry) -> tuple[str, ...]:
-    """Return the limits that could have brought this error about, likeliest first; ``space`` is any file system."""
+    """Return the limits that could have brought this error about, likeliest first; ``space`` is any file system.
+
+    ``starts`` is the limit of tasks by elimination: nothing else makes the start of a process or thread fail, once
+    memory is ruled out, and what took up the tasks may have ended since.
+    """
     match entry.base:
         case "MemoryError":
             names: tuple[str, ...] = ("memory",) if entry.by in (CALL, SOFT, REMOTE) else ()
         case "OperationalError":
             names = ("space",) if entry.by == CALL and entry.code == _SQLITE_FULL else ()
         case "RuntimeError":
-            names = ("pids", "memory") if entry.by == CALL and entry.site == THREAD else ()
+            names = ("pids", "memory", STARTS) if entry.by == CALL and entry.site == THREAD else ()
         case "KeyboardInterrupt":
             names = ("wall_seconds", "cpu_seconds") if entry.by != RAISE else ()
         case "CalledProcessError" | "BrokenProcessPool":
             names = _of_child(entry)
         case _:
             names = _BY_ERRNO.get(entry.errno or 0, ()) if is_of_call(entry) else ()
+            if entry.errno == errno.EAGAIN and entry.site == SPAWN:
+                names += (STARTS,)
     return names
 
 

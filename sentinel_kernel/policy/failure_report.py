@@ -48,8 +48,8 @@ CALL, RAISE, LIBRARY, STANDARD, CTYPES, SOFT, REMOTE = (
     "remote",
 )
 _BY = (CALL, RAISE, LIBRARY, STANDARD, CTYPES, SOFT, REMOTE)
-PROGRAM, THREAD, LOOKUP = "program", "thread", "lookup"
-_SITES = ("", PROGRAM, THREAD, LOOKUP)
+PROGRAM, THREAD, SPAWN, LOOKUP = "program", "thread", "spawn", "lookup"
+_SITES = ("", PROGRAM, THREAD, SPAWN, LOOKUP)
 
 
 class Entry(Record):

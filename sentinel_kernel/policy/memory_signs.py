@@ -13,6 +13,8 @@ _ERRORS_OF_MEMORY = ("Process", "Worker", "RuntimeError", "OSError", "ImportErro
 
 def may_be_memory(message: Mapping[str, Any], grown: int, limit: int) -> bool:
     """Tell whether a cell that failed is to be looked at for memory: by its error's name, and by how it has grown."""
+    if message.get("explained") is True:
+        return False
     name = str(message.get("ename") or "")
     threads = any(one.get("name") == "pids" for one in message.get("suspects") or ())
     grew = grown >= limit >> 4 and any(word in name for word in _ERRORS_OF_MEMORY)

@@ -108,7 +108,7 @@ class Explaining(Keeper):
             measured = self._evidence.measured(current, name, entry)
             if measured is not None:
                 event = {**measured, "place_of": place, "msg_id": msg_id}
-                if name == "pids":
+                if event["name"] == "pids":
                     return {**self._evidence.owe(event), "owed": True}
                 self._tell(protocol.EVENT_LIMIT, {"generation": generation, "limit": event})
                 return event

@@ -12,7 +12,7 @@ from sentinel_kernel.supervisor.reached import reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from sentinel_kernel.policy.failure_report import Entry
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _TASKS = 0.97
 _FILES = 0.9
+_STATUS_BYTES = 4096
 _WAS_NEARLY_FULL = 0.5
 """What a program filled and has removed again since, as a temporary file: a sample saw at least so much of it."""
 
@@ -44,18 +45,16 @@ class LimitEvidence:
 
     def measured(self, current: Current, name: str, entry: Entry) -> dict[str, Any] | None:
         """Return the limit ``name`` as an event, where what is measured bears out that it was reached."""
-        match name:
-            case "memory":
-                return self._meter.refused(entry.size)
-            case "pids":
-                return self._pids(current)
-            case "space":
-                return self._space(current, entry.path)
-            case "file_size":
-                return _file_size(current)
-            case "open_files":
-                return _open_files(current)
-        return None
+        looks: dict[str, Callable[[], dict[str, Any] | None]] = {
+            "memory": lambda: self._meter.refused(entry.size),
+            "pids": lambda: self._pids(current),
+            "starts": lambda: _starts(current),
+            "space": lambda: _space(current, entry),
+            "file_size": lambda: _file_size(current, entry),
+            "open_files": lambda: _open_files(current),
+        }
+        look = looks.get(name)
+        return None if look is None else look()
 
     def _pids(self, current: Current) -> dict[str, Any] | None:
         sizes = current.preparation.plan.sizes
@@ -65,26 +64,46 @@ class LimitEvidence:
         seen = self._watch.pids_counted() or max(used, current.peak_tasks) >= allowed * _TASKS
         return reached(current, "pids", "refused", used, allowed, "count") if seen else None
 
-    def _space(self, current: Current, path: str | None) -> dict[str, Any] | None:
-        systems = file_systems(current)
-        if path is not None:
-            systems = [one for one in systems if is_within(path, one[1])][:1]
-        full = [found for one in systems if (found := fullness(current, *one)) is not None]
-        if full:
-            return full[0]
-        peaks = current.held_peaks
-        for name, place, status in systems:
-            size = status.f_blocks * status.f_frsize
-            peak = peaks.get("home" if place == current.preparation.plan.home else f"{name}_bytes", 0)
-            if size and peak >= size * _WAS_NEARLY_FULL:
-                return {**reached(current, name, "refused", peak, size, "bytes"), "place": place}
-        return None
+
+def _space(current: Current, entry: Entry) -> dict[str, Any] | None:
+    systems = file_systems(current)
+    if entry.path is not None:
+        systems = [one for one in systems if is_within(entry.path, one[1])][:1]
+    full = [found for one in systems if (found := fullness(current, *one)) is not None]
+    if full:
+        return full[0]
+    for name, place, status in systems:
+        size = status.f_blocks * status.f_frsize
+        peak = _peak(current, name, place)
+        # What was asked for in one call was given back with its failure, as by fallocate(2).
+        if size and (peak >= size * _WAS_NEARLY_FULL or (entry.size or 0) > status.f_bfree * status.f_frsize):
+            return {**reached(current, name, "refused", peak, size, "bytes"), "place": place}
+    return None
 
 
-def _file_size(current: Current) -> dict[str, Any] | None:
+def _peak(current: Current, name: str, place: str) -> int:
+    key = "home" if place == current.preparation.plan.home else f"{name}_bytes"
+    return current.held_peaks.get(key, 0)
+
+
+def _starts(current: Current) -> dict[str, Any] | None:
+    allowed = process_limit(current.preparation.plan.sizes)
+    if allowed is None or _limit_of(current, resource.RLIMIT_NPROC) != allowed:
+        return None  # as below
+    return reached(current, "pids", "refused", 0, allowed, "count")
+
+
+def _file_size(current: Current, entry: Entry) -> dict[str, Any] | None:
     allowed = current.preparation.plan.sizes.file_size_bytes
     if allowed is None or _limit_of(current, resource.RLIMIT_FSIZE) != allowed:
         return None  # the program has set a lower one itself
+    held = [
+        max((status.f_blocks - status.f_bfree) * status.f_frsize, _peak(current, name, place))
+        for name, place, status in file_systems(current)
+    ]
+    # Nothing smaller holds a file of that size, unless it has holes.
+    if max(held, default=0) < allowed * _FILES and (entry.size or 0) < allowed:
+        return None  # it had a lower one meanwhile
     return reached(current, "file_size", "refused", 0, allowed, "bytes")
 
 
@@ -95,7 +114,17 @@ def _open_files(current: Current) -> dict[str, Any] | None:
     limit = _limit_of(current, resource.RLIMIT_NOFILE)
     if limit not in (allowed, allowed + LENT_FILES):
         return None  # as above
-    return reached(current, "open_files", "refused", count_files(current.worker_pid), allowed, "count")
+    used = count_files(current.worker_pid)
+    if used < allowed * _FILES and _table_size(current.worker_pid) <= allowed // 2:
+        return None  # it had a limit of its own meanwhile: the table of its files never was so large
+    return reached(current, "open_files", "refused", used, allowed, "count")
+
+
+def _table_size(pid: int) -> int:
+    """Return how many files a process's table has room for: twice as many as it ever had, at most (proc(5), FDSize)."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/status", "rb") as file:
+        return int(file.read(_STATUS_BYTES).partition(b"\nFDSize:")[2].split(None, 1)[0])
+    return 0
 
 
 def _limit_of(current: Current, what: int) -> int:

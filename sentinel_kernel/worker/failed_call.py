@@ -24,6 +24,9 @@ _OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
 }
+_STARTERS = frozenset(
+    {"fork", "forkpty", "posix_spawn", "posix_spawnp", "fork_exec", "_fork_exec", "spawnv_passfds"}
+)
 _WRITERS = frozenset(
     {
         *("mkdir", "makedirs", "touch", "write_text", "write_bytes", "mkfifo", "mknod"),
@@ -52,6 +55,23 @@ def asked_bytes(error: BaseException, inner: TracebackType | None) -> int | None
     return None
 
 
+def largest_amount(inner: TracebackType | None) -> int | None:
+    """Return the most bytes that the arguments of a failed call speak of: a size, or data to be written."""
+    node = _expression(inner)
+    if inner is None or not isinstance(node, ast.Call):
+        return None
+    amounts = []
+    for argument in node.args:
+        value = _value(argument, inner.tb_frame)
+        if value is None and isinstance(argument, ast.BinOp) and isinstance(argument.op, ast.Mult):
+            left, right = _value(argument.left, inner.tb_frame), _value(argument.right, inner.tb_frame)
+            value = _repeated(left, right, argument)
+        amounts.append(len(value) if isinstance(value, bytes | bytearray | str) else value)
+    return max(
+        (min(amount, _LARGEST) for amount in amounts if type(amount) is int and amount >= 0), default=None
+    )
+
+
 def opens_to_write(inner: TracebackType | None) -> bool:
     """Tell whether a path was to be written or made, as far as the call's own words or the frame's tell."""
     if inner is None:
@@ -59,13 +79,22 @@ def opens_to_write(inner: TracebackType | None) -> bool:
     mode = inner.tb_frame.f_locals.get("mode")
     node = _expression(inner)
     if isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name in _WRITERS:
+        if _called(node) in _WRITERS:
             return True
         given = [keyword.value for keyword in node.keywords if keyword.arg == "mode"] or node.args[1:2]
-        if name == "open" and given:
+        if given:
             mode = _value(given[0], inner.tb_frame)
-    return isinstance(mode, str) and len(mode) <= 4 and not set(mode).isdisjoint("wax+")
+    return isinstance(mode, str) and 0 < len(mode) <= 4 and set(mode) <= set("rwxabt+") and mode[0] in "wxa+"
+
+
+def starts_process(inner: TracebackType) -> bool:
+    """Tell whether the call is one that starts a process."""
+    node = _expression(inner)
+    return isinstance(node, ast.Call) and _called(node) in _STARTERS
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else str(getattr(node.func, "id", ""))
 
 
 def system_call_number(inner: TracebackType | None) -> int | None:
@@ -116,6 +145,10 @@ def _value(node: ast.expr, frame: Any) -> object:  # noqa: ANN401 - a frame, whi
     if isinstance(node, ast.Name):
         value = frame.f_locals.get(node.id, frame.f_globals.get(node.id))
         return value if type(value) in (int, str, bytes, bytearray, list, tuple) else None
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        owner = getattr(frame.f_locals.get(node.value.id), "__dict__", {})
+        value = owner.get(node.attr) if isinstance(owner, dict) else None
+        return value if type(value) in (int, str) else None
     return _computed(node, frame) if isinstance(node, ast.BinOp) else None
 
 

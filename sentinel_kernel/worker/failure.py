@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from sentinel_kernel.worker.failed_call import asked_bytes, opens_to_write, system_call_number
+from sentinel_kernel.worker.failed_call import (
+    asked_bytes,
+    largest_amount,
+    opens_to_write,
+    starts_process,
+    system_call_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +39,17 @@ _RAISE = opcode.opmap["RAISE_VARARGS"]
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _REMOTE = frozenset({"_RemoteTraceback", "RemoteTraceback"})
 """Causes by which process pools carry a traceback of another process."""
+
+_SITES = {
+    ("subprocess.py", ""): "program",
+    ("threading.py", "start"): "thread",
+    ("socket.py", "getaddrinfo"): "lookup",
+    **{
+        (name, ""): "spawn"
+        for name in ("popen_fork.py", "popen_forkserver.py", "popen_spawn_posix.py", "pty.py")
+    },
+}
+"""(file, function or any) of the standard library -> what is done there."""
 
 _ELSEWHERE = (
     ("subprocess", "CalledProcessError"),
@@ -125,7 +142,7 @@ def _entry(error: BaseException, base: str, cell: str) -> dict[str, Any]:
 def _facts(error: BaseException, base: str, frames: list[TracebackType]) -> dict[str, Any]:
     """Return what an error of this base says of itself beyond its place."""
     inner = frames[-1] if frames else None
-    facts: dict[str, Any] = {"site": _site(frames)}
+    facts: dict[str, Any] = {"site": _site(frames, _by(error))}
     if isinstance(error, OSError):
         facts |= _of_system(error, facts["site"], inner)
     elif base == "MemoryError":
@@ -153,6 +170,8 @@ def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[s
         facts["host"] = host[:_TEXT] if isinstance(host, str) else None
     if facts["errno"] == errno.ENOSYS:
         facts["call"] = system_call_number(inner)
+    elif facts["errno"] in (errno.EFBIG, errno.ENOSPC):
+        facts["bytes"] = largest_amount(inner)
     elif "path" in facts:
         facts["writes"] = opens_to_write(inner)
     return facts
@@ -207,19 +226,21 @@ def _whose(code: CodeType) -> str:
     return "standard" if file.startswith(("<frozen ", _STANDARD)) else "raise"
 
 
-def _site(frames: list[TracebackType]) -> str:
+def _site(frames: list[TracebackType], by: str) -> str:
     """Return what was being done, where the innermost frame is a function of the standard library that tells it."""
     if not frames:
         return ""
     code = frames[-1].tb_frame.f_code
-    file, name = os.path.basename(code.co_filename), code.co_name
     if not code.co_filename.startswith(_STANDARD):
-        return ""
-    if file == "subprocess.py" or (file == "os.py" and name.startswith(("exec", "_exec", "_spawn"))):
-        return "program"
-    if file == "threading.py" and name == "start":
-        return "thread"
-    return "lookup" if (file, name) == ("socket.py", "getaddrinfo") else ""
+        return "spawn" if by == "call" and starts_process(frames[-1]) else ""
+    file, name = os.path.basename(code.co_filename), code.co_name
+    if (file, name) == ("threading.py", "start") and threading.stack_size() != 0:
+        return ""  # a size of its own may be too large by itself
+    if file == "os.py":
+        return "program" if name.startswith(("exec", "_exec", "_spawn")) else ""
+    if (file, name, by) == ("subprocess.py", "_execute_child", "call"):
+        return "spawn"
+    return _SITES.get((file, name)) or _SITES.get((file, ""), "")
 
 
 _NOTES = "sentinel_kernel/worker/started.py"
