@@ -5,9 +5,10 @@ from __future__ import annotations
 import os.path
 import re
 
-from sentinel_kernel.policy.cell_source import Edit
+from sentinel_kernel.policy.cell_source import Edit, words
 from sentinel_kernel.policy.change import Change
 from sentinel_kernel.policy.path_uses import CREATE, READ, UNKNOWN, WRITING, literals, uses, with_value
+from sentinel_kernel.policy.path_values import expressions_of
 from sentinel_kernel.policy.violation import Text
 
 TYPE_CHECKING = False
@@ -25,6 +26,14 @@ _NEVER_WRITABLE = (
     "/var", "/data",
 )  # fmt: skip
 _NOT_FILES = ("/proc", "/sys", "/dev")
+_SETTINGS = words(
+    "hosts resolv.conf passwd shadow group gshadow sudoers fstab nsswitch.conf hostname ld.so.conf ld.so.preload "
+    "environment profile crontab sysctl.conf timezone localtime shells"
+)
+_SETTING_FOLDERS = words(
+    "/etc/cron.d /etc/cron.daily /etc/systemd/system /etc/sudoers.d /etc/profile.d /etc/ld.so.conf.d /etc/sysctl.d "
+    "/etc/udev/rules.d /etc/ssh /etc/apt /etc/apt/sources.list.d /usr/lib/systemd/system"
+)
 _SHELL_TARGET = re.compile(
     r"(?:>{1,2}\s*|\b(?:touch|mkdir|tee)\s+(?:-\w+\s+)*|\bof=|\s-o\s*|\b(?:cp|mv|ln|install)\s[^;&|\n]*\s)"
     r"(/[\w./+@=,:-]+)"
@@ -60,15 +69,11 @@ def copied_reads(cell: CellSource, violation: Violation, leeway: Leeway) -> tupl
     failing = _subject(violation)
     if not failing.startswith("/") or failing.startswith(_NOT_FILES) or not leeway.workspace:
         return None
-    named = [text for text in literals(cell) if not text.partial and _normal(text.value) == _normal(failing)]
-    if not named or any(use.kind in WRITING for text in named for use in uses(cell, text.node)):
+    named = expressions_of(cell, failing)
+    if any(use.kind in WRITING for node, _ in named for use in uses(cell, node)):
         return None
-    name = os.path.basename(failing.rstrip("/"))
-    edits = [
-        cell.replace(text.node, written)
-        for text in named
-        if (written := with_value(cell, text, text.value, name)) is not None
-    ]
+    name = repr(os.path.basename(failing.rstrip("/")))
+    edits = [cell.replace(node, f"{value.path}({name})" if value.path else name) for node, value in named]
     return (_normal(failing), cell.changed(edits)) if edits else None
 
 
@@ -84,6 +89,8 @@ class _Plan:
         self.folder = (leeway.workspace or "/tmp") if held and leaves else "" if held else "/tmp"
         """Where files go; "" is the notebook's folder, in which cells run."""
         self.edits: list[Edit] = []
+        self.refused = False
+        """Whether the cell changes what the system reads: a copy would change nothing for it."""
         self.copies: dict[str, str] = {}
         self.folders: dict[str, None] = {}
         self._moved: set[str] = set()
@@ -109,12 +116,15 @@ class _Plan:
         whole = [
             text for text in texts if _is_below(_normal(text.value), failing) and text.value.startswith("/")
         ]
-        done = sorted(
-            (use for text in whole for use in uses(self._cell, text.node)), key=lambda use: use.line
-        )
-        if whole and not certain and done and not any(use.kind in WRITING for use in done):
+        nodes = [text.node for text in whole] or [node for node, _ in expressions_of(self._cell, failing)]
+        nodes = nodes or [text.node for text in texts if text.value[1:] and failing.startswith(text.value)]
+        done = sorted((use for node in nodes for use in uses(self._cell, node)), key=lambda use: use.line)
+        if not certain and done and not any(use.kind in WRITING for use in done):
             return
         self._moved.add(failing)
+        if _is_setting(failing) and not any(use.kind == READ for use in done):
+            self.refused = True
+            return
         name = os.path.basename(failing)
         if whole:
             for text in whole:
@@ -134,7 +144,7 @@ class _Plan:
 
     def change(self) -> Change | None:
         """Return what was collected."""
-        if not self.edits:
+        if not self.edits or self.refused:
             return None
         lines = [f"os.makedirs({folder!r}, exist_ok=True)" for folder in self.folders]
         lines += [
@@ -228,10 +238,10 @@ def _written(cell: CellSource, texts: list[Literal], plan: _Plan) -> Iterator[st
                     yield found[1]
 
 
-def only_reads(cell: CellSource, failing: str) -> bool:
-    """Tell whether the source names ``failing`` and does nothing with it but read."""
-    named = [text for text in literals(cell) if _normal(text.value) == _normal(failing)]
-    return bool(named) and all(use.kind == READ for text in named for use in uses(cell, text.node))
+def _is_setting(path: str) -> bool:
+    """Tell whether the system itself reads ``path``."""
+    folder, name = os.path.split(path)
+    return (folder == "/etc" and name in _SETTINGS) or folder in _SETTING_FOLDERS
 
 
 def _subject(violation: Violation) -> str:

@@ -77,10 +77,10 @@ WRITES = [
     (None, "%%bash\nset -e\nmkdir -p /opt/d\necho done", "%%bash\nset -e\nmkdir -p d\necho done"),
     (None, 'df.to_csv("/srv/df.csv")', 'df.to_csv("df.csv")'),
     ("/srv/été.csv", 'x = "é"; open("/srv/été.csv", "w")', 'x = "é"; open("été.csv", "w")'),
-    ("/etc/hosts", 'f = open("/etc/hosts", "a")',
-     KEPT + 'f = open("hosts", "a")'),
-    ("/etc/hosts", 'import os\nos.remove("/etc/hosts")',
-     KEPT + 'import os\nos.remove("hosts")'),
+    ("/etc/hosts", 'f = open("/etc/hosts", "a")\nf.close()\nopen("/etc/hosts")',
+     KEPT + 'f = open("hosts", "a")\nf.close()\nopen("hosts")'),
+    ("/etc/hosts", 'import os\nos.remove("/etc/hosts")\nos.path.exists("/etc/hosts")',
+     KEPT + 'import os\nos.remove("hosts")\nos.path.exists("hosts")'),
     ("out.txt", 'import os\nos.chdir("/usr")\nopen("out.txt", "w")',
      'import os\nos.chdir("/usr")\nopen("/home/u/nb/out.txt", "w")'),
     ("/opt/a", 'open("/opt/a", "w")\nopen("/opt/b", "w")\nopen("/etc/hosts")',
@@ -106,7 +106,31 @@ def test_a_hidden_place_is_written_to_elsewhere_and_read_from_a_copy() -> None:
     assert changed(log, 'open("/var/log/app.log", "w")') == 'open("app.log", "w")'
     assert changed(log, 'open("/var/log/app.log")') is None
     (found,) = remedies_for(log, code='open("/var/log/app.log")', leeway=LEEWAY)
-    assert (found.kind, found.code) == ("command", 'open("app.log")')
+    assert (found.kind, found.code) == ("command", "open('app.log')")
+
+
+def test_what_the_system_reads_is_changed_in_vain_elsewhere() -> None:
+    code = 'with open("/etc/hosts", "a") as f:\n    f.write("127.0.0.2 gauge")'
+    assert changed(occurred("path_read_only", "/etc/hosts"), code) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ('read(os.path.expanduser("~/data/a.csv"))', "read('a.csv')"),
+        ('import pathlib\nread(pathlib.Path.home() / "data" / "a.csv")', "import pathlib\nread(pathlib.Path('a.csv'))"),
+        ('base = "/x/u/data"\nread(os.path.join(base, "a.csv"), 1)', "base = \"/x/u/data\"\nread('a.csv', 1)"),
+        ('base = "/x/u/data"\nread(f"{base}/a.csv")', "base = \"/x/u/data\"\nread('a.csv')"),
+        ('from pathlib import Path\nd = Path("/x/u/data")\n(d / "a.csv").read_text()',
+         "from pathlib import Path\nd = Path(\"/x/u/data\")\n(Path('a.csv')).read_text()"),
+        ('read("/x/u/" + "data/a.csv")', "read('a.csv')"),
+        ("read(name)", None), ('read("/x/u/data/b.csv")', None),
+    ],
+)  # fmt: skip
+def test_a_path_is_found_however_it_is_put_together(code: str, wanted: str | None) -> None:
+    hidden = occurred("path_hidden", "/x/u/data/a.csv")
+    found = remedies_for(hidden, code=code, leeway=LEEWAY)
+    assert [remedy.code for remedy in found] == ([] if wanted is None else [wanted])
 
 
 @pytest.mark.parametrize("path", ["/proc/sys/kernel/hostname", "/sys/class/x", "/dev/sda"])
