@@ -30,12 +30,13 @@ _CELL_MAGIC = "%%"
 
 
 class CellLine(Record):
-    """A line of a cell: the cell's ``msg_id``, the line as typed, and whether the cell runs now.
+    """A line of a cell: the cell's ``msg_id`` and number (later cells have higher ones), and the line as typed.
 
-    ``sure``: no line above it makes its number a guess.
+    ``running``: the cell runs now. ``sure``: no line above it makes its number a guess.
     """
 
     cell: str
+    number: int
     line: int
     running: bool
     sure: bool
@@ -43,6 +44,7 @@ class CellLine(Record):
 
 class _Cell(MutableRecord):
     msg_id: str
+    number: int
     code: str
     name: str = ""
     """The file name that it is compiled under; empty until it was wanted."""
@@ -58,11 +60,13 @@ class CellNames:
         self._cells: dict[str, _Cell] = {}
         self._characters = 0
         self._running: dict[str, None] = {}
+        self._number = 0
 
     def begin(self, msg_id: str, code: str) -> None:
         """Take note of a cell that begins."""
         self._forget(msg_id)
-        self._cells[msg_id] = _Cell(msg_id, code)
+        self._number += 1
+        self._cells[msg_id] = _Cell(msg_id, self._number, code)
         self._running[msg_id] = None
         self._characters += len(code)
         while len(self._cells) > MOST_CELLS or (self._characters > MOST_CHARACTERS and len(self._cells) > 1):
@@ -90,7 +94,7 @@ class CellNames:
         typed, sure = (_body_line if below else typed_line)(cell.code, line)
         if not 0 < typed <= cell.code.count("\n") + 1:
             return None
-        return CellLine(cell.msg_id, typed, cell.msg_id in self._running, sure)
+        return CellLine(cell.msg_id, cell.number, typed, cell.msg_id in self._running, sure)
 
     def _owner(self, file: str) -> tuple[_Cell | None, bool]:
         if file in _BODY_FILES:

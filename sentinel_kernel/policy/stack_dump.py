@@ -86,7 +86,7 @@ def place_of(frames: Sequence[Frame], names: CellNames) -> Place | None:
     """Return where the call of a stack came from; None for no stack.
 
     The innermost line of a running cell, also where that calls a function of an earlier one. In a thread that runs
-    nothing else: the innermost line of the earlier cell.
+    nothing of one: the innermost line of the last of the earlier cells.
     """
     if not frames:
         return None
@@ -94,7 +94,7 @@ def place_of(frames: Sequence[Frame], names: CellNames) -> Place | None:
     found = [(frame, line) for frame in frames if (line := names.find(frame.file, frame.line)) is not None]
     found = [pair for pair in found if pair[1].running] or found
     if found:
-        frame, line = found[0]
+        frame, line = max(found, key=lambda pair: pair[1].number)  # of equals the first, which is the innermost
         cell = "" if line.running and line.cell == names.newest_running() else line.cell
         function = _CELL_LEVEL if frame.file.startswith("<") else frame.function
         return Place(cell, line.line, function, library, line.sure)

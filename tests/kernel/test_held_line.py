@@ -1,4 +1,4 @@
-"""A refusal names the line of the cell that made it, also where the code swallows the exception."""
+"""What finds the lines of refusals harms nobody: neither who has given up its handler, nor a flood in threads."""
 
 from __future__ import annotations
 
@@ -45,25 +45,6 @@ def last_state(book: Notebook, code: str) -> dict[str, Any]:
     assert len({violation["id"] for violation in shown}) == 1
     final: dict[str, Any] = shown[-1]
     return final
-
-
-def test_the_line_in_the_function_that_was_called(book: Notebook) -> None:
-    violation = last_state(book, f"{SWALLOWED}\nattempt()")
-    assert (violation["line"], violation["source"]) == (5, "socket.socket(socket.AF_INET)")
-
-
-def test_the_line_that_called_an_earlier_cells_function(book: Notebook) -> None:
-    book.run(SWALLOWED)
-    violation = last_state(book, "x = 1\nattempt()  # here")
-    assert (violation["line"], violation["source"]) == (2, "attempt()  # here")
-
-
-def test_no_line_rather_than_one_of_another_cell(book: Notebook) -> None:
-    book.run(SWALLOWED)
-    violation = last_state(
-        book, "import threading\nthread = threading.Thread(target=attempt)\nthread.start()\nthread.join()"
-    )
-    assert violation["line"] is None
 
 
 def test_a_worker_that_gave_up_the_handler_lives_on_without_a_line(book: Notebook) -> None:

@@ -65,8 +65,8 @@ def test_the_running_cells_are_told_from_earlier_ones() -> None:
     names.end("a")
     names.begin("b", "y = 1\nz = 1")
     assert names.newest_running() == "b"
-    assert names.find(file_of("x = 1"), 1) == CellLine("a", 1, False, True)
-    assert names.find(file_of("y = 1\nz = 1"), 2) == CellLine("b", 2, True, True)
+    assert names.find(file_of("x = 1"), 1) == CellLine("a", 1, 1, False, True)
+    assert names.find(file_of("y = 1\nz = 1"), 2) == CellLine("b", 2, 2, True, True)
     assert names.find(file_of("y = 1\nz = 1"), 3) is None
     assert names.find("/usr/lib/python3.11/socket.py", 1) is None
     assert names.find("<timed exec>", 1) is None

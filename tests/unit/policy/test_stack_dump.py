@@ -24,6 +24,7 @@ CODE = "\n".join(f"line_{number} = {number}" for number in range(1, 11))
 EARLIER_CODE = "\n".join(f"earlier_{number} = {number}" for number in range(1, 11))
 CELL = f"/tmp/ipykernel_21/{file_name(CODE)}.py"
 EARLIER = f"/tmp/ipykernel_21/{file_name(EARLIER_CODE)}.py"
+EARLIEST = f"/tmp/ipykernel_21/{file_name('x = 1')}.py"
 UNKNOWN = "/tmp/ipykernel_21/1.py"
 HEADER = "Stack (most recent call first):"
 LIBRARY = ("/usr/lib/python3.11/socket.py", 233, "__init__")
@@ -41,6 +42,8 @@ def dump(*frames: tuple[str, int, str], header: str = HEADER) -> bytes:
 @pytest.fixture
 def names() -> CellNames:
     names = CellNames()
+    names.begin("earliest", "x = 1")
+    names.end("earliest")
     names.begin("earlier", EARLIER_CODE)
     names.end("earlier")
     names.begin("running", CODE)
@@ -56,6 +59,7 @@ def names() -> CellNames:
         ([(CELL, 7, "g"), (EARLIER, 5, "f"), (CELL, 2, "<module>"), BELOW], Place("", 7, "g")),
         ([LIBRARY, (CELL, 7, "g"), THREAD], Place("", 7, "g", SOCKET)),
         ([LIBRARY, (EARLIER, 5, "f"), THREAD], Place("earlier", 5, "f", SOCKET)),
+        ([LIBRARY, (EARLIEST, 1, "h"), (EARLIER, 5, "f"), THREAD], Place("earlier", 5, "f", SOCKET)),
         ([LIBRARY, (UNKNOWN, 5, "f"), THREAD], Place(library=SOCKET)),
         ([LIBRARY, (UNKNOWN, 5, "f"), (UNKNOWN, 9, "<module>"), BELOW], Place("", 5, "f", SOCKET)),
         ([(UNKNOWN, 3, "<module>"), BELOW, (CELL, 4, "<module>"), BELOW], Place("", 4, "<module>")),
