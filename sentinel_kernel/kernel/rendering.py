@@ -29,6 +29,9 @@ _BOX = (
     "font-family:var(--jp-ui-font-family,sans-serif);font-size:var(--jp-content-font-size1,14px);line-height:1.45"
 )
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;background:transparent"
+_SHORT, _LONG = "white-space:nowrap", "min-width:12em;overflow-wrap:anywhere"
+_SHORT_CELLS = 14
+"""What is no wider stays on one line: a column of single letters can't be read."""
 _TABLE = "border-collapse:collapse;margin:4px 0;font-size:inherit"
 WARNING = "--jp-warn-color0,#b26a00"
 ERROR = "--jp-error-color0,#b71c1c"
@@ -137,10 +140,16 @@ def columns_part(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Part:
         )
         for row in table
     ]
-    head = "".join(f'<th scope="col" style="{_CELL};font-weight:600">{escape(text)}</th>' for text in header)
+    head = "".join(
+        f'<th scope="col" style="{_CELL};{_SHORT};font-weight:600">{escape(text)}</th>' for text in header
+    )
     body = "".join(
         '<tr style="background:transparent">'
-        + "".join(f'<td style="{_CELL}">{escape(text, TEXT_CHARACTERS)}</td>' for text in row)
+        + "".join(
+            f'<td style="{_CELL};{_SHORT if cells(text) <= _SHORT_CELLS else _LONG}">'
+            f"{escape(text, TEXT_CHARACTERS)}</td>"
+            for text in row
+        )
         + "</tr>"
         for row in rows
     )
