@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Part
 
-_SIGN = b"sentinel_failure"
-"""METADATA_KEY of policy/failure_report.py."""
+METADATA_KEY = "sentinel_failure"
+"""As policy/failure_report.py has it; also the type of a message that is nothing but a report."""
+
+_SIGN = METADATA_KEY.encode("ascii")
 
 
 def bears_report(metadata: Part) -> bool:

@@ -54,7 +54,8 @@ class Failures:
         cells and their replies are asked about, and nothing where ``ask`` is False.
         """
         report = _take_off(parts)
-        if report is None or msg_type != ("error" if channel == "iopub" else "execute_reply"):
+        told_on = ("error", METADATA_KEY) if channel == "iopub" else ("execute_reply",)
+        if report is None or msg_type not in told_on:
             return False
         parent = text_of(decode(parts[PARENT], HEADER_BYTES), "msg_id")
         cell = self._host.execution.running.get(parent)
@@ -74,7 +75,7 @@ class Failures:
                 return True
             self._remember(key, None)
         violation = self._known[key]
-        if violation is not None:
+        if violation is not None and msg_type != METADATA_KEY:
             self._say(violation, parts)
         return False
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel import host_comms, words
 from sentinel_kernel.kernel.cell_record import end_fields, error_name
-from sentinel_kernel.kernel.failure_sign import bears_report
+from sentinel_kernel.kernel.failure_sign import METADATA_KEY, bears_report
 from sentinel_kernel.kernel.limit_signs import note_signs
 from sentinel_kernel.kernel.limits import QUOTA
 from sentinel_kernel.kernel.log import log
@@ -143,6 +143,8 @@ class WorkerSide:
             ):
                 self._put_back(channel, frames)
                 return
+            if channel == "iopub" and msg_type == METADATA_KEY:
+                return  # a report alone, on an error that ended a thread: it was shown, and is for nobody else
             if channel == "iopub":
                 self._output(msg_type, identities, parts)
             elif channel == "stdin":

@@ -42,7 +42,7 @@ FRESH_MS = 2000
 _OF_PATHS = frozenset({"files", "devices", "mounts", "linux-kernel", "machine"})
 """What calls reach for whose errors carry a path."""
 
-STARTS = "starts"
+STARTS, FULL = "starts", "full"
 _SQLITE_FULL = 13
 _MINUS_EAI = frozenset(range(-11, 0))
 _NEVER_A_HOST = (".invalid", ".localhost", ".test", ".example")
@@ -128,7 +128,8 @@ def limit_names(entry: Entry) -> tuple[str, ...]:
     """Return the limits that could have brought this error about, likeliest first; ``space`` is any file system.
 
     ``starts`` is the limit of tasks by elimination: nothing else makes the start of a process or thread fail, once
-    memory is ruled out, and what took up the tasks may have ended since.
+    memory is ruled out, and what took up the tasks may have ended since. ``full`` is a file system that this cell has
+    filled to the last block, for errors that don't say why something was not written.
     """
     match entry.base:
         case "MemoryError":
@@ -141,6 +142,8 @@ def limit_names(entry: Entry) -> tuple[str, ...]:
             names = ("wall_seconds", "cpu_seconds") if entry.by != RAISE else ()
         case "CalledProcessError" | "BrokenProcessPool":
             names = _of_child(entry)
+        case "OSError" if entry.errno is None and entry.by == CALL:
+            names = (FULL,)  # as numpy raises it, which writes by itself
         case _:
             names = _BY_ERRNO.get(entry.errno or 0, ()) if is_of_call(entry) else ()
             if entry.errno == errno.EAGAIN and entry.site == SPAWN:
@@ -151,7 +154,9 @@ def limit_names(entry: Entry) -> tuple[str, ...]:
 def _of_child(entry: Entry) -> tuple[str, ...]:
     if entry.base == "BrokenProcessPool" or entry.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL):
         return ("killed",)
-    return ("file_size",) if entry.returncode == -signal.SIGXFSZ else ()
+    if entry.returncode == -signal.SIGXFSZ:
+        return ("file_size",)
+    return (FULL,) if entry.returncode is not None and entry.returncode > 0 else ()
 
 
 def told_limit(

@@ -8,6 +8,7 @@ from functools import partial
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.policy.attribution import (
+    FULL,
     absent_call,
     failed_lookup,
     is_absent_package,
@@ -107,7 +108,8 @@ class Explaining(Keeper):
                 return told
             measured = self._evidence.measured(current, name, entry)
             if measured is not None:
-                event = {**measured, "place_of": place, "msg_id": msg_id}
+                sure = {"confidence": "likely"} if name == FULL else {}
+                event = {**measured, "place_of": {**place, **sure}, "msg_id": msg_id}
                 if event["name"] == "pids":
                     return {**self._evidence.owe(event), "owed": True}
                 self._tell(protocol.EVENT_LIMIT, {"generation": generation, "limit": event})

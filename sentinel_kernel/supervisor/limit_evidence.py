@@ -49,6 +49,7 @@ class LimitEvidence:
             "memory": lambda: self._meter.refused(entry.size),
             "pids": lambda: self._pids(current),
             "starts": lambda: _starts(current),
+            "full": lambda: self._watch.filled(current),
             "space": lambda: _space(current, entry),
             "file_size": lambda: _file_size(current, entry),
             "open_files": lambda: _open_files(current),

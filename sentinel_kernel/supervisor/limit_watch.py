@@ -46,7 +46,7 @@ _PARENT = 1
 
 _NAMED_CHARACTERS = 60
 _MOST_EVENTS = 100
-_CLEARING_SECONDS = 3.0
+_CLEARING_SECONDS = 8.0
 _DYING_SECONDS = 0.005
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -69,7 +69,7 @@ class LimitWatch(Keeper):
         self.events: list[dict[str, Any]] = []
         """What was told of them."""
         self._full_places: set[str] = set()
-        """The folders that were full when that was last looked at."""
+        """The folders that were full at the last cell's end."""
         self._began = 0.0
         """When the last cell began, on the clock of a process's start time (seconds since the boot)."""
         self._known: set[int] = set()
@@ -107,6 +107,8 @@ class LimitWatch(Keeper):
             suspects = [one for one in suspects if one.get("name") != "pids"] + [
                 {"name": "pids", "certain": True, "counted": True}
             ]
+        if self.filled(current) is not None and not self._told.intersection(("disk", "tmp", "shm")):
+            suspects.append({"name": "space"})  # told also where the code made nothing of it
         owed, self.owed = self.owed, None
         if owed is not None:
             suspects = [one for one in suspects if one.get("name") != "pids"] + [
@@ -119,6 +121,7 @@ class LimitWatch(Keeper):
             if found["name"] == "pids":
                 found["ended"] = self._make_room(current, found["used"], found["allowed"])
             self._event(message, found)
+        self._full_places = {one[1] for one in file_systems(current) if fullness(current, *one) is not None}
         children = _children(current.sandbox.pid)
         new = [pid for pid in sorted(children - self._known) if is_running(pid) and _is_daemon(pid, current)]
         self._known &= children
@@ -158,12 +161,19 @@ class LimitWatch(Keeper):
         """Return the limit of the file system that is full: of the one that ``path`` lies in, or of a fresh one."""
         systems = file_systems(current)
         full = [found for one in systems if (found := fullness(current, *one)) is not None]
-        before, self._full_places = self._full_places, {limit["place"] for limit in full}
         if path.startswith("/"):
             place = next((one[1] for one in systems if is_within(path, one[1])), None)
             return next((limit for limit in full if limit["place"] == place), None)
         # One that was full before the cell began says nothing about it.
-        return next((limit for limit in full if limit["place"] not in before), None)
+        return next((limit for limit in full if limit["place"] not in self._full_places), None)
+
+    def filled(self, current: Current) -> dict[str, Any] | None:
+        """Return the limit of a file system that this cell has filled to the last block, or the last name."""
+        for name, place, status in file_systems(current):
+            out = status.f_bfree == 0 or (status.f_files > 0 and status.f_ffree == 0)
+            if out and place not in self._full_places:
+                return fullness(current, name, place, status)
+        return None
 
     def heard(self, limit: dict[str, Any]) -> None:
         """Take note of a limit that others have told of."""

@@ -109,7 +109,8 @@ def system_call_number(inner: TracebackType | None) -> int | None:
     numbers = set()
     for line in text.splitlines():
         try:
-            tree = ast.parse(line.strip().removesuffix(":") or "0")
+            text = line.strip()
+            tree = ast.parse(f"{text}\n pass" if text.startswith(("if ", "while ", "with ")) else text or "0")
         except (SyntaxError, ValueError):
             continue
         for node in islice(ast.walk(tree), 200):

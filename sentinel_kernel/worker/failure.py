@@ -62,21 +62,24 @@ _ELSEWHERE = (
 _BASES = (OSError, MemoryError, ModuleNotFoundError, KeyboardInterrupt, RuntimeError)
 
 
-def report_of(error: object) -> dict[str, Any] | None:
-    """Return the report on ``error``, or None where no sandbox causes such an error."""
+def report_of(error: object, cell: str = "") -> dict[str, Any] | None:
+    """Return the report on ``error``, or None where no sandbox causes such an error.
+
+    ``cell`` is the file name of the running cell, where it is not on the error's own way: in a thread.
+    """
     try:
-        return _report(error)
+        return _report(error, cell)
     except Exception:  # noqa: BLE001 - the error itself must be shown, whatever its class makes of being looked at
         return None
 
 
-def _report(error: object) -> dict[str, Any] | None:
+def _report(error: object, cell: str) -> dict[str, Any] | None:
     if not isinstance(error, BaseException):
         return None
     chain = list(_chain(error))
     if not any(base for _, base in chain):
         return None
-    cell = _running_cell(error.__traceback__)
+    cell = cell or _running_cell(error.__traceback__)
     return {
         "thread": threading.get_native_id(),
         "chain": [_entry(one, base, cell) for one, base in chain],
@@ -92,7 +95,7 @@ def _chain(error: BaseException) -> Iterator[tuple[BaseException, str]]:
         count += 1
         yield one, _base(type(one))
         found: list[object] = [one.__cause__]
-        if one.__cause__ is None and _by(one) != "call":
+        if one.__cause__ is None and (_by(one) != "call" or _is_again(one, one.__context__)):
             # Raised on purpose while the other was handled; an error that came up by itself has its own reason.
             found.append(one.__context__)
         grouped = getattr(one, "exceptions", None)  # of an ExceptionGroup, Python 3.11
@@ -103,6 +106,11 @@ def _chain(error: BaseException) -> Iterator[tuple[BaseException, str]]:
             if isinstance(other, BaseException) and id(other) not in seen:
                 seen.add(id(other))
                 waiting.append(other)
+
+
+def _is_again(error: BaseException, before: BaseException | None) -> bool:
+    """Tell whether an error is the one before once more, as where a file that could not be written is closed."""
+    return isinstance(error, OSError) and isinstance(before, OSError) and error.errno == before.errno
 
 
 def _base(kind: type) -> str:
@@ -211,7 +219,8 @@ def _by(error: BaseException) -> str:
         return "call"
     number = error.errno if isinstance(error, OSError) else None
     ctypes: Any = sys.modules.get("ctypes")
-    if number and ctypes is not None and ctypes.get_errno() == number:
+    # The last errno belongs to a thread, which may be another one: then it is enough that the code asks for it.
+    if number and ctypes is not None and (ctypes.get_errno() == number or "get_errno" in code.co_names):
         return "ctypes"
     return _whose(code)
 

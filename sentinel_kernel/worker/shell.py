@@ -38,11 +38,18 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
 
     _expected = _Expected()
     _failed = _Failed()
+    _running_code = ""
 
     def expect(self, code: str) -> None:
         """Say that ``code`` is about to be transformed, and then perhaps again."""
         self._expected.code, self._expected.transformed = code, None
         self._failed.error = self._failed.report = None
+        self._running_code = code
+
+    @property
+    def running_file(self) -> str:
+        """The name that the cell which began last was compiled under."""
+        return str(self.compile.get_code_name(self._running_code, self._running_code, self.execution_count))
 
     @property
     def failure(self) -> dict[str, Any] | None:

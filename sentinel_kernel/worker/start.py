@@ -11,6 +11,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.worker.app import IPKernelApp
+from sentinel_kernel.worker.failed_threads import report_threads
 from sentinel_kernel.worker.inert_magics import register_inert_magics
 from sentinel_kernel.worker.last_words import write_last_words
 from sentinel_kernel.worker.soft_memory import raise_at
@@ -42,6 +43,8 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
         app.listening = listening
         app.initialize(request["argv"])
         register_inert_magics(app, request["magics"])
+        shell: Any = app.shell
+        report_threads(shell)
         faulthandler.register(request["stack_signal"], file=stack_pipe, all_threads=False)
         faulthandler.register(request["stacks_signal"], file=stack_pipe, all_threads=True)
         write_last_words(stack_pipe)
