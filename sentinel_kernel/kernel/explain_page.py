@@ -6,7 +6,7 @@ import contextlib
 import difflib
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.kernel import rendering
@@ -18,7 +18,7 @@ from sentinel_kernel.policy.cause import CALL, CAUSES
 from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.resource import NETWORK
-from sentinel_kernel.policy.sizes_in_words import size_text
+from sentinel_kernel.policy.sizes_in_words import amount, size_text
 from sentinel_kernel.policy.violation import Violation
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class ExplainPage:
             (self._say("what", "内容"), rendering.said(record, "message", language)),
             (self._say("cause", "原因"), self._cause(record)),
             (self._say("call", "调用"), rendering.call_text(record) if call else ""),
-            (self._say("limit", "限制"), _limit(record)),
+            (self._say("limit", "限制"), self._limit(record)),
             (self._say("reached for", "对象"), _joined(record.get("subject"), "kind", "text")),
             (self._say("seen as", "表现为"), self._seen(record)),
             (self._say("times", "次数"), self._times(record)),
@@ -144,6 +144,20 @@ class ExplainPage:
                 self._say(f"in a process that line {started} started", f"位于第 {started} 行启动的进程中")
             )
         return self._say(", ", "，").join(parts) or self._say("not known", "未知")
+
+    def _limit(self, record: Json) -> str:
+        limit = record.get("limit")
+        if not isinstance(limit, dict):
+            return ""
+        unit, kept = str(limit.get("unit")), limit.get("backend")
+        used, allowed = (
+            "?" if limit.get(key) is None else amount(limit[key], unit, chinese=self._chinese)
+            for key in ("used", "allowed")
+        )
+        told = self._say(
+            f"{limit.get('name')}: {used} of {allowed}", f"{limit.get('name')}：{used} / {allowed}"
+        )
+        return f"{told} ({kept})" if kept else told
 
     def _process(self, record: Json) -> str:
         process = record.get("process")
@@ -249,10 +263,19 @@ class ExplainPage:
             for other in alternatives(violation, current, profiles, os.uname().machine)
             if other.allows != NO
         ]
-        heading = rendering.heading_part(self._say("Profiles that allow it", "允许此操作的配置"))
+        headings = {
+            "call": self._say("Profiles that allow it", "允许此操作的配置"),
+            "limit": self._say(
+                "Profiles with a wider limit, or a share of the machine", "限制更宽（或按机器比例）的配置"
+            ),
+            "path": self._say("Profiles that show it", "可见该路径的配置"),
+        }
+        kind = CAUSES[violation.cause].kind
+        if kind not in headings:
+            return []  # no profile brings a package, a name server or a life
+        heading = rendering.heading_part(headings[kind])
         if not found:
-            none = self._say("No profile allows it.", "没有任何配置允许此操作。")
-            return [heading, rendering.rows_part([("-", none)])]
+            return [heading, rendering.rows_part([("-", self._say("none", "无"))])]
         header = [
             self._say("profile", "配置"),
             self._say("a cell gets it", "单元格切换"),
@@ -317,25 +340,6 @@ def _changed(before: str | None, after: str) -> list[str]:
     if len(lines) <= _MOST_CODE_LINES or before is None:
         return lines[:_MOST_CODE_LINES]
     return list(difflib.unified_diff(before.split("\n"), lines, lineterm="", n=1))[2 : 2 + _MOST_CODE_LINES]
-
-
-def _limit(record: Json) -> str:
-    limit = record.get("limit")
-    if not isinstance(limit, dict):
-        return ""
-    unit = limit.get("unit")
-    used, allowed = (_quantity(limit.get(key), unit) for key in ("used", "allowed"))
-    return f"{limit.get('name')}: {used} / {allowed}" + (
-        f" ({limit['backend']})" if limit.get("backend") else ""
-    )
-
-
-def _quantity(value: Any, unit: object) -> str:  # noqa: ANN401 - a JSON value
-    if not isinstance(value, int | float):
-        return "?"
-    if unit == "bytes":
-        return size_text(int(value))
-    return f"{value:g}" + (" s" if unit == "seconds" else "")
 
 
 def _joined(value: object, *keys: str) -> str:

@@ -29,7 +29,7 @@ _BOX = (
     "font-family:var(--jp-ui-font-family,sans-serif);font-size:var(--jp-content-font-size1,14px);line-height:1.45"
 )
 _CELL = "padding:2px 12px 2px 0;text-align:left;vertical-align:top;background:transparent"
-_SHORT, _LONG = "white-space:nowrap", "min-width:12em;overflow-wrap:anywhere"
+_SHORT, _LONG = "white-space:nowrap", "min-width:9em;overflow-wrap:anywhere"
 _SHORT_CELLS = 14
 """What is no wider stays on one line: a column of single letters can't be read."""
 _TABLE = "border-collapse:collapse;margin:4px 0;font-size:inherit"

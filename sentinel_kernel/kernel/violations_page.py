@@ -23,6 +23,7 @@ _COLUMNS = (
     ("hint", "提示"),
 )
 _MESSAGE_CHARACTERS = 400
+_SUBJECT_CHARACTERS = 100
 _CAUSES = {
     "call": ("system call", "系统调用"),
     "memory": ("memory", "内存"),
@@ -56,6 +57,12 @@ def cause_name(record: Json, *, chinese: bool) -> str:
     return _CAUSES.get(cause, (cause, cause))[1 if chinese else 0]
 
 
+def _subject(record: Json) -> str:
+    """Return what was reached for, which is the sandbox's own word: the page escapes it."""
+    subject = record.get("subject")
+    return f": {str(subject.get('text'))[:_SUBJECT_CHARACTERS]}" if isinstance(subject, dict) else ""
+
+
 def violations_page(told: SessionViolations, number: int, *, chinese: bool) -> Json:
     """Return the bundle of a table of the ``number`` last violations, the newest first."""
     title = "Sentinel：拒绝与限制记录" if chinese else "Sentinel: violations"
@@ -68,7 +75,7 @@ def violations_page(told: SessionViolations, number: int, *, chinese: bool) -> J
         [
             str(place),
             str(record.get("count") or 1),
-            cause_name(record, chinese=chinese),
+            cause_name(record, chinese=chinese) + _subject(record),
             str(record.get("line") or "-"),
             f"[{record['execution_count']}]" if record.get("execution_count") else "-",
             rendering.printable(rendering.said(record, "message", language), _MESSAGE_CHARACTERS),

@@ -72,8 +72,7 @@ def _allows(violation: Violation, current: Profile, profile: Profile) -> str:
     if violation.cause == CALL:
         return _call_allowed(violation, profile)
     if CAUSES[violation.cause].kind == "limit":
-        name = _FIELDS.get(violation.cause, violation.cause)
-        return YES if _is_larger(name, current, profile, certain=True) else NO
+        return YES if _is_larger(_FIELDS.get(violation.cause, violation.cause), current, profile) else NO
     subject = violation.subject
     if violation.cause.startswith("path_") and subject is not None and subject.kind == "path":
         return _path_allowed(violation, profile, subject.text)
@@ -106,14 +105,14 @@ def _has_socket(policy: CompiledPolicy, violation: Violation) -> bool:
     return family is not None and lets_through(policy, number, (family, _SOCK_STREAM, 0, 0, 0, 0))
 
 
-def _is_larger(name: str, current: Profile, profile: Profile, *, certain: bool = False) -> bool:
+def _is_larger(name: str, current: Profile, profile: Profile) -> bool:
     here, there = getattr(current.resources, name, None), getattr(profile.resources, name, None)
     if here is None or there is None:
         return here is not None
     if isinstance(here, str) and isinstance(there, str):
         return int(there[:-1]) > int(here[:-1])
     if isinstance(here, str) or isinstance(there, str):
-        return not certain  # a share of the memory, and a number of bytes
+        return True  # a share of the memory, and a number of bytes: the machine decides
     return bool(there > here)
 
 
