@@ -54,7 +54,7 @@ class Advice:
     def take(self, violation: Json) -> str:
         """Return the display that ``violation`` takes the place of, once; "" where it needs one of its own."""
         for index, (finding, display_id) in enumerate(self._shown):
-            if finding.rules != DANGEROUS_RULES and _is_about(violation, finding):
+            if finding.rules != DANGEROUS_RULES and self._is_about(violation, finding):
                 del self._shown[index]
                 return display_id
         return ""
@@ -70,12 +70,22 @@ class Advice:
         left = [
             finding
             for finding in self._waiting
-            if not finding.raises and not any(_is_about(violation, finding) for violation in told)
+            if not finding.raises and not any(self._is_about(violation, finding) for violation in told)
         ]
         self._waiting = []
         if not self._cell.failed and not self._cell.ename:
             for finding in left[:_MOST_SHOWN]:
                 self._notice(finding)
+
+    def _is_about(self, violation: Json, finding: Finding) -> bool:
+        """Tell whether a violation says what the finding says."""
+        places = {violation.get("line"), violation.get("started_line")} - {None}
+        if places and violation.get("cell") in (None, self._cell.request.msg_id):
+            return finding.line in places
+        # Its line is not known, or is that of an earlier cell's function, which this one's line has called.
+        if finding.syscall:
+            return violation.get("syscall") == finding.syscall
+        return violation.get("cause") == finding.cause
 
 
 def refusal(findings: Sequence[Finding], language: str) -> Json:
@@ -100,16 +110,4 @@ def _words(finding: Finding) -> Words:
         f"第 {finding.line} 行：{finding.message.zh}",
         finding.hint.en,
         finding.hint.zh,
-    )
-
-
-def _is_about(violation: Json, finding: Finding) -> bool:
-    """Tell whether a violation says what the finding says."""
-    places = [place for place in (violation.get("line"), violation.get("started_line")) if place is not None]
-    if places:
-        return finding.line in places
-    return (
-        violation.get("syscall") == finding.syscall
-        if finding.syscall
-        else violation.get("cause") == finding.cause
     )
