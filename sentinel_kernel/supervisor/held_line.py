@@ -45,11 +45,11 @@ _PATIENCE_SECONDS = 0.5
 _LONG_PATIENCE_SECONDS = 1.0
 """The same where nothing but a person's answer waits."""
 
-_SILENT_SECONDS = 0.02
+_SILENT_SECONDS = 0.05
 """A thread that no longer has the signal pending, and has written nothing so long after, runs no Python."""
 
 _MOST_WAITING = 32
-_WAITING_SECONDS = 0.1
+_WAITING_SECONDS = 0.2
 """So many calls stay held until it is their turn, and so long; after that they are answered, and have no line."""
 
 _DISCARDED_READS = 16

@@ -47,8 +47,10 @@ def note_starts(descriptor: int) -> None:
 
 def _note_executed(note: Callable[[int, bytes], None]) -> None:
     """Note what subprocess and multiprocessing execute; they fork in C, where no hook is called."""
-    module: Any = sys.modules["_posixsubprocess"]
-    start: Callable[..., int] = module.fork_exec
+    module: Any = sys.modules.get("_posixsubprocess")
+    start: Callable[..., int] | None = getattr(module, "fork_exec", None)
+    if start is None:  # another Python may have it elsewhere: its children then have no line
+        return
 
     def fork_exec(*arguments: object) -> int:
         text = _stack(sys._getframe(1))  # noqa: SLF001 - where it was called from
@@ -66,7 +68,9 @@ def _note_executed(note: Callable[[int, bytes], None]) -> None:
 def _note_threads(name: Callable[[int, bytes], None]) -> None:
     """Note the names of threads, which the Linux kernel is not told of before Python 3.14, and cut at 15 bytes."""
     kind: Any = threading.Thread
-    set_number: Callable[[threading.Thread], None] = kind._set_native_id  # noqa: SLF001
+    set_number: Callable[[threading.Thread], None] | None = getattr(kind, "_set_native_id", None)
+    if set_number is None:  # as above: threads then have no name
+        return
 
     def _set_native_id(self: threading.Thread) -> None:
         set_number(self)
