@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 _ROOMS = ("disk", "tmp", "shm")
 
 _SUBJECTS = {
-    "path": (("The path shown below", "下方所示的路径"), ("The path", "该路径")),
-    "host": (("The host shown below", "下方所示的主机"), ("The host", "该主机")),
-    "address": (("The address shown below", "下方所示的地址"), ("The address", "该地址")),
-    "package": (("The package shown below", "下方所示的软件包"), ("The package", "该软件包")),
-    "program": (("The program shown below", "下方所示的程序"), ("The program", "该程序")),
+    "path": ("This path", "此路径"),
+    "host": ("This host", "此主机"),
+    "address": ("This address", "此地址"),
+    "package": ("This package", "此软件包"),
+    "program": ("This program", "此程序"),
 }
-"""What {subject} says where its untrusted text stands in a field of its own, and where there is none."""
+"""What {subject} says: its text is untrusted, and stands in a field of its own."""
 
 _KIND_OF_SUBJECT = {
     "path_hidden": "path",
@@ -31,8 +31,8 @@ _KIND_OF_SUBJECT = {
     "package_absent": "package",
     "program_absent": "program",
 }
-_PATH_WORDS = ("the path shown below", "下方所示的路径")
-_ADDRESS_WORDS = ("the address shown below", "下方所示的地址")
+_PATH_WORDS = ("this path", "此路径")
+_ADDRESS_WORDS = ("this address", "此地址")
 
 MAGIC = {
     "memory": "memory",
@@ -110,7 +110,7 @@ def word_values(violation: Violation, *, chinese: bool) -> dict[str, str]:
 def _subject(violation: Violation, *, chinese: bool) -> str:
     subject = violation.subject
     kind = _KIND_OF_SUBJECT.get(violation.cause, "path") if subject is None else subject.kind
-    return _SUBJECTS[kind][subject is None][chinese]
+    return _SUBJECTS[kind][chinese]
 
 
 def _limit_values(limit: Limit, violation: Violation, *, chinese: bool) -> Mapping[str, str]:
@@ -119,7 +119,7 @@ def _limit_values(limit: Limit, violation: Violation, *, chinese: bool) -> Mappi
         whose = "由 %sentinel_limit 设定" if chinese else "set with %sentinel_limit"
     else:
         whose = f"配置 {violation.profile}" if chinese else f"profile {violation.profile}"
-    in_use = f"，已用 {used}" if chinese else f" ({used} in use)"
+    in_use = f"，已用 {used}" if chinese else f", {used} in use"
     return {
         "allowed": amount(limit.allowed, limit.unit, chinese=chinese),
         "used": used or ("未知" if chinese else "not known"),
