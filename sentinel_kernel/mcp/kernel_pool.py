@@ -165,6 +165,7 @@ class KernelPool:
 
     def _prepare(self) -> None:
         if not self._folder:
+            _remove_left(_run_folder() or tempfile.gettempdir())
             self._folder = tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=_run_folder())
         if self._reaper is None:
             self._reaper = asyncio.create_task(self._reap())
@@ -214,6 +215,16 @@ def _run_folder() -> str | None:
     """Return the folder for files that end with the login, None where there is none: then the one for all."""
     folder = os.environ.get("XDG_RUNTIME_DIR", "")
     return folder if os.path.isdir(folder) and os.access(folder, os.W_OK) else None
+
+
+def _remove_left(folder: str) -> None:
+    """Remove the folders of servers that were killed: nobody else can."""
+    for entry in os.scandir(folder):
+        pid = entry.name.removeprefix(_FOLDER).partition("-")[0]
+        if entry.name.startswith(_FOLDER) and pid.isdecimal() and not os.path.exists(f"/proc/{pid}"):
+            with contextlib.suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+                    shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _checked(name: Any) -> str:  # noqa: ANN401 - what a client sent

@@ -226,6 +226,8 @@ async def _serve(options: PoolOptions) -> int:
         async with stdio_server() as (reading, writing):
             protocol = server.server()
             await protocol.run(reading, writing, protocol.create_initialization_options())
+    except* BrokenPipeError:
+        pass  # the client has gone without reading the last answer
     finally:
         await server.close()
     return 0
