@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import ast
-import os.path
 import re
-import shlex
 
 from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.abi.socket import FAMILIES
 from sentinel_kernel.policy.action import ActionKind
-from sentinel_kernel.policy.cell_source import CellSource, words
+from sentinel_kernel.policy.cell_source import CellSource
 from sentinel_kernel.policy.compare import compiled, lets_through
 from sentinel_kernel.policy.destinations import OUTSIDE as LEADS_OUTSIDE
 from sentinel_kernel.policy.destinations import UNKNOWN as LEADS_ANYWHERE
 from sentinel_kernel.policy.destinations import destination_of
+from sentinel_kernel.policy.host_commands import host_commands
 from sentinel_kernel.policy.limit_remedy import TYPED, limit_of, raised_limit
-from sentinel_kernel.policy.packages import distribution_of
 from sentinel_kernel.policy.repair import code_changes
-from sentinel_kernel.policy.repair_paths import copied_reads
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
 from sentinel_kernel.policy.violation import Remedy, Text
@@ -64,26 +61,6 @@ _RAISE = Text(
     "The limit may be set so far under this kernel's ceiling; the variables stay.",
     "此内核的上限允许这样设定；变量会保留。",
 )
-_INSTALL = Text(
-    "Run it in a terminal of the host: it installs into the environment that cells run in. Restart the kernel then.",
-    "请在主机终端中运行：它会安装到单元格所用的环境中。之后请重启内核。",
-)
-_INSTALL_UNSURE = Text(
-    "Only if you know this package: installing it runs outside the sandbox, and its name was taken from the import. "
-    "Run it in a terminal of the host, and restart the kernel then.",
-    "仅在您了解此软件包时使用：安装在沙箱外进行，且名称取自 import 语句。请在主机终端中运行，之后重启内核。",
-)
-_COPY = Text(
-    "Run it in a terminal of the host: it copies the file into the notebook's folder, where the changed cell reads it. "
-    "Cells can read what is there.",
-    "请在主机终端中运行：它将文件复制到笔记本所在文件夹，修改后的单元格从那里读取。单元格可以读取该文件夹中的内容。",
-)
-_SECRETS = words(
-    "/.ssh /.aws /.gnupg /.netrc /.config /.kube /.docker /.jupyter /etc/shadow /etc/gshadow /etc/sudoers /etc/ssh/ "
-    "/.git-credentials /.pypirc /.password-store /keyrings id_rsa id_ed25519 /.mozilla /.env /.bash_history "
-    "/.python_history /.npmrc /.claude /.azure /.pki"
-)
-"""Of no file with these in its name is a copy proposed."""
 
 
 def remedies_for(violation: Violation, *, code: str | None, leeway: Leeway) -> tuple[Remedy, ...]:
@@ -105,7 +82,7 @@ def remedies_for(violation: Violation, *, code: str | None, leeway: Leeway) -> t
     ]
     found += _limits(violation, code, leeway, machine)
     found += _profiles(violation, code, leeway, machine)
-    found += _commands(violation, code, leeway)
+    found += host_commands(violation, code, leeway)
     return tuple(found)
 
 
@@ -248,34 +225,6 @@ def _showing(path: str, current: str, leeway: Leeway, machine: str) -> Profile |
         if shown and not hidden:
             return profile
     return None
-
-
-# --- commands for the host
-
-
-def _commands(violation: Violation, code: str | None, leeway: Leeway) -> list[Remedy]:
-    subject = violation.subject
-    if subject is None:
-        return []
-    if violation.cause == "package_absent":
-        package = distribution_of(subject.text)
-        if package is None:
-            return []
-        python = shlex.quote(leeway.python) if leeway.python else "python"
-        name, known = package
-        return [Remedy("command", f"{python} -m pip install {name}", _INSTALL if known else _INSTALL_UNSURE)]
-    if violation.cause == "path_hidden" and code and not _is_secret(subject.text):
-        copied = copied_reads(CellSource(code), violation, leeway)
-        if copied is not None:
-            path, changed = copied
-            command = f"cp -r -- {shlex.quote(path)} {shlex.quote(leeway.workspace.rstrip('/') + '/')}"
-            return [Remedy("command", command, _COPY, changed)]
-    return []
-
-
-def _is_secret(path: str) -> bool:
-    normal = os.path.normpath(path)
-    return any(part in normal for part in _SECRETS) or not normal.isprintable()
 
 
 def _is_below(path: str, root: str) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno as errno_numbers
 
 from sentinel_kernel.abi.architecture import architecture_of, is_known_anywhere
-from sentinel_kernel.policy.cause import CAUSES
+from sentinel_kernel.policy.cause import CALL, CAUSES
 from sentinel_kernel.policy.change import changed_lines
 from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.limit_remedy import TYPED
+from sentinel_kernel.policy.mapping import load_mappings
 from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.policy.request import Request
 from sentinel_kernel.policy.spelling import closest
@@ -158,8 +159,14 @@ def translate_error(
     else:
         raise UnknownError("Give a signal, an errno or a system call.")
     done = complete(violation, leeway=leeway)
-    empty = Text("", "")
-    return Translated(done.cause, done.message or empty, done.hint or empty, done.remedies)
+    message, hint = done.message or Text("", ""), done.hint or Text("", "")
+    if violation.cause != CALL and syscall is None and path is None:
+        # A number alone can have other reasons, too: the words for it say so.
+        known = signal.upper() if signal is not None else errno_numbers.errorcode.get(number or 0, "")
+        words = load_mappings().error_words([known], profile)
+        if words is not None:
+            message, hint = Text(words.message_en, words.message_zh), Text(words.hint_en, words.hint_zh)
+    return Translated(done.cause, message, hint, done.remedies)
 
 
 def _violation(

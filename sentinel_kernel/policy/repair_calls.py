@@ -30,6 +30,7 @@ _DEVICES = {
 }
 """Numbers of the devices that the sandbox has (mem(4), random(4), tty(4))."""
 
+_DEVICE_MODE = re.compile(r"S_IFCHR|S_IFBLK|\b0o0?[26]\d{4}\b")
 _MKNOD_COMMAND = re.compile(r"\bmknod\s+(?:-m\s*\S+\s+)?(\S+)\s+[cu]\s+(\d+)\s+(\d+)")
 _AF_UNIX = 1
 _PRIO_PROCESS = 0
@@ -85,19 +86,14 @@ def _mknod(case: _Case) -> _Made | None:
         text = case.cell.segment(mode) if mode is not None else "0o600"
         device = _device(case.cell, given.get("device"))
         extra = "".join(f", {case.cell.segment(word)}" for word in call.keywords if word.arg == "dir_fd")
-        if re.search(r"S_IFCHR|0o0?2\d{4}\b", text) and device in _DEVICES:
+        if _DEVICE_MODE.search(text):
+            if device not in _DEVICES:
+                return None  # nothing else is a device
             linked = True
             edits.append(case.cell.replace(call, f"{module}symlink({_DEVICES[device]!r}, {path}{extra})"))
-        elif re.search(r"S_IFCHR|0o0?2\d{4}\b", text):
-            edits.append(case.cell.replace(call, f"{module}mkfifo({path}{extra})"))
         elif "S_IFREG" not in text and "S_IFIFO" not in text:
-            rights = (
-                re.sub(r"\b(?:\w+\.)?S_IFBLK\s*\|?\s*|\|\s*(?:\w+\.)?S_IFBLK\b", "", text).strip() or "0o600"
-            )
             edits.append(
-                case.cell.replace(
-                    call, f"{module}mknod({path}, {_S_IFREG:#o} | {_in_brackets(rights)}{extra})"
-                )
+                case.cell.replace(call, f"{module}mknod({path}, {_S_IFREG:#o} | {_in_brackets(text)}{extra})")
             )
     for start, end in _commands(case.cell):
         for found in _MKNOD_COMMAND.finditer(case.cell.text, start, end):
@@ -109,10 +105,10 @@ def _mknod(case: _Case) -> _Made | None:
         return None
     return (
         edits,
-        "Link to the sandbox's own device" if linked else "Make a plain file or a named pipe",
+        "Link to the sandbox's own device" if linked else "Make a plain file (S_IFREG)",
         Text(
-            "Devices can't be made in the sandbox; links to those that it has, plain files and named pipes can.",
-            "沙箱中不能创建设备文件；可以链接到已有的设备，或创建普通文件和命名管道。",
+            "Devices can't be made in the sandbox; links to those that it has, and plain files, can.",
+            "沙箱中不能创建设备文件；可以链接到已有的设备，或创建普通文件。",
         ),
     )
 

@@ -38,6 +38,7 @@ _SHELL_TARGET = re.compile(
     r"(?:>{1,2}\s*|\b(?:touch|mkdir|tee)\s+(?:-\w+\s+)*|\bof=|\s-o\s*|\b(?:cp|mv|ln|install)\s[^;&|\n]*\s)"
     r"(/[\w./+@=,:-]+)"
 )
+_PROGRAM = re.compile(r"[A-Za-z0-9_][\w.+-]{0,63}", re.ASCII)
 _SHELL_COMMAND = re.compile(r"\s")
 
 
@@ -72,9 +73,28 @@ def copied_reads(cell: CellSource, violation: Violation, leeway: Leeway) -> tupl
     named = expressions_of(cell, failing)
     if any(use.kind in WRITING for node, _ in named for use in uses(cell, node)):
         return None
-    name = repr(os.path.basename(failing.rstrip("/")))
+    name = os.path.basename(failing.rstrip("/"))
+    name = repr(f"./{name}" if violation.cause == "program_absent" else name)
     edits = [cell.replace(node, f"{value.path}({name})" if value.path else name) for node, value in named]
     return (_normal(failing), cell.changed(edits)) if edits else None
+
+
+def copied_program(cell: CellSource, name: str) -> str | None:
+    """Return the cell's text that runs a copy of the program ``name`` in the notebook's folder; None if it can't."""
+    if not _PROGRAM.fullmatch(name):
+        return None
+    edits = []
+    command = re.compile(
+        rf"(?:(?<=[!;&|(])|^|(?<=\bsudo)|(?<=\benv))(\s*){re.escape(name)}(?![\w./-])", re.MULTILINE
+    )
+    for text in literals(cell):
+        if (text.value == name and not text.partial) or text.value.startswith(f"{name} "):
+            written = with_value(cell, text, name, f"./{name}")
+            edits += [] if written is None else [cell.replace(text.node, written)]
+    for start, end in cell.shell_lines():
+        for found in command.finditer(cell.text[start:end]):
+            edits.append(Edit(start + found.end() - len(name), start + found.end(), f"./{name}"))
+    return cell.changed(edits) if edits else None
 
 
 class _Plan:
@@ -127,6 +147,8 @@ class _Plan:
             return
         name = os.path.basename(failing)
         if whole:
+            if not self.folder and any(_normal(text.value) in (name, f"./{name}") for text in texts):
+                self.folder = "/tmp"  # the cell has another file of that name in the notebook's folder
             for text in whole:
                 self._replace(text, self.place(name) + _normal(text.value)[len(failing) :], len(text.value))
             if not made:
@@ -246,7 +268,7 @@ def _is_setting(path: str) -> bool:
 
 def _subject(violation: Violation) -> str:
     subject = violation.subject
-    return subject.text if subject is not None and subject.kind == "path" else ""
+    return subject.text if subject is not None and subject.kind in ("path", "program") else ""
 
 
 def _normal(path: str) -> str:

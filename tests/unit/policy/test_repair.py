@@ -22,7 +22,7 @@ from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.remedy import remedies_for
 from sentinel_kernel.policy.request import Request
 from sentinel_kernel.policy.verdict import judge
-from sentinel_kernel.policy.violation import Limit, Violation, make_violation
+from sentinel_kernel.policy.violation import Limit, Subject, Violation, make_violation
 from sentinel_kernel.record import replace
 
 SHIPPED = tuple(load_profile(name) for name in list_profiles())
@@ -144,10 +144,6 @@ CALLS = [
     ("mknodat", (0, 0, 0o020600),
      'import os, stat\nos.mknod("n", 0o600 | stat.S_IFCHR, os.makedev(1, 3))',
      "import os, stat\nos.symlink('/dev/null', \"n\")"),
-    ("mknodat", (0, 0, 0o020600), 'import os, stat\ndev = os.makedev(10, 1)\nos.mknod("n", stat.S_IFCHR | 0o600, dev)',
-     'import os, stat\ndev = os.makedev(10, 1)\nos.mkfifo("n")'),
-    ("mknodat", (0, 0, 0o060600), 'import os, stat\nos.mknod("b", stat.S_IFBLK | 0o600, os.makedev(7, 0))',
-     'import os, stat\nos.mknod("b", 0o100000 | 0o600)'),
     ("mknodat", (0, 0, 0o020600), "!mknod /tmp/n c 1 3", "!ln -s /dev/null /tmp/n"),
     ("socketpair", (2, 1), "import socket\na, b = socket.socketpair(socket.AF_INET, socket.SOCK_STREAM)",
      "import socket\na, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)"),
@@ -167,6 +163,31 @@ def test_a_refused_call_is_replaced_by_one_that_does_the_same(
     name: str, arguments: tuple[int, ...], code: str, wanted: str
 ) -> None:
     assert changed(refused(name, *arguments), code) == wanted
+
+
+def test_nothing_else_is_a_device() -> None:
+    code = "import os, stat\nos.mknod('b', stat.S_IFBLK | 0o600, os.makedev(7, 0))"
+    assert changed(refused("mknodat", 0, 0, 0o060600), code) is None
+
+
+def test_a_file_of_the_same_name_is_not_overwritten() -> None:
+    code = 'import shutil\nshutil.copy("a.sh", "/opt/a.sh")'
+    assert changed(occurred("path_read_only", "/opt/a.sh"), code) == code.replace("/opt", "/tmp")
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "wanted"),
+    [
+        ("tool", 'run(["tool", "-x"])', 'run(["./tool", "-x"])'), ("tool", "!tool -x | cat", "!./tool -x | cat"),
+        ("tool", 'os.system("tool -x")', 'os.system("./tool -x")'), ("tool", "run(name)", None),
+        ("tool; rm x", 'run("tool; rm x")', None),
+    ],
+)  # fmt: skip
+def test_a_program_of_the_host_is_run_from_a_copy(program: str, code: str, wanted: str | None) -> None:
+    absent = replace(occurred("program_absent"), subject=Subject("program", program))
+    found = remedies_for(absent, code=code, leeway=LEEWAY)
+    assert [remedy.code for remedy in found] == ([] if wanted is None else [wanted])
+    assert [remedy.text for remedy in found] == ['cp -- "$(command -v tool)" /home/u/nb/'] * len(found)
 
 
 @pytest.mark.parametrize(

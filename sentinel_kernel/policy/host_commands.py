@@ -1,0 +1,87 @@
+"""Commands for a terminal of the host that give a cell what it lacks: a package, or a copy of a file or a program."""
+
+from __future__ import annotations
+
+import os.path
+import shlex
+
+from sentinel_kernel.policy.cell_source import CellSource, words
+from sentinel_kernel.policy.packages import distribution_of
+from sentinel_kernel.policy.repair_paths import copied_program, copied_reads
+from sentinel_kernel.policy.violation import Remedy, Text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.policy.leeway import Leeway
+    from sentinel_kernel.policy.violation import Violation
+
+_INSTALL = Text(
+    "Run it in a terminal of the host: it installs into the environment that cells run in. Restart the kernel then.",
+    "请在主机终端中运行：它会安装到单元格所用的环境中。之后请重启内核。",
+)
+_INSTALL_UNSURE = Text(
+    "Only if you know this package: installing it runs outside the sandbox, and its name was taken from the import. "
+    "Run it in a terminal of the host, and restart the kernel then.",
+    "仅在您了解此软件包时使用：安装在沙箱外进行，且名称取自 import 语句。请在主机终端中运行，之后重启内核。",
+)
+_COPY = Text(
+    "Run it in a terminal of the host: it copies the file into the notebook's folder, where the changed cell reads it. "
+    "Cells can read what is there.",
+    "请在主机终端中运行：它将文件复制到笔记本所在文件夹，修改后的单元格从那里读取。单元格可以读取该文件夹中的内容。",
+)
+_COPY_PROGRAM = Text(
+    "Run it in a terminal of the host: it copies the program into the notebook's folder; the changed cell runs it.",
+    "请在主机终端中运行：它将程序复制到笔记本所在文件夹，修改后的单元格从那里运行它。",
+)
+_SECRETS = words(
+    "/.ssh /.aws /.gnupg /.netrc /.config /.kube /.docker /.jupyter /etc/shadow /etc/gshadow /etc/sudoers /etc/ssh/ "
+    "/.git-credentials /.pypirc /.password-store /keyrings id_rsa id_ed25519 /.mozilla /.env /.bash_history "
+    "/.python_history /.npmrc /.claude /.azure /.pki"
+)
+"""Of no file with these in its name is a copy proposed."""
+
+
+def host_commands(violation: Violation, code: str | None, leeway: Leeway) -> list[Remedy]:
+    """Return the command that helps, where one does; of the sandbox's own words only a checked name is in it."""
+    subject = violation.subject
+    if subject is None:
+        return []
+    if violation.cause == "package_absent":
+        return _install(subject.text, leeway)
+    if not code or not leeway.workspace or _is_secret(subject.text):
+        return []
+    if violation.cause == "program_absent" and "/" not in subject.text:
+        return _copy_program(subject.text, code, leeway)
+    return _copy_file(violation, code, leeway) if violation.cause in ("path_hidden", "program_absent") else []
+
+
+def _install(module: str, leeway: Leeway) -> list[Remedy]:
+    package = distribution_of(module)
+    if package is None:
+        return []
+    name, known = package
+    python = shlex.quote(leeway.python) if leeway.python else "python"
+    return [Remedy("command", f"{python} -m pip install {name}", _INSTALL if known else _INSTALL_UNSURE)]
+
+
+def _copy_program(name: str, code: str, leeway: Leeway) -> list[Remedy]:
+    changed = copied_program(CellSource(code), name)
+    command = f'cp -- "$(command -v {shlex.quote(name)})" {_folder(leeway)}'
+    return [] if changed is None else [Remedy("command", command, _COPY_PROGRAM, changed)]
+
+
+def _copy_file(violation: Violation, code: str, leeway: Leeway) -> list[Remedy]:
+    copied = copied_reads(CellSource(code), violation, leeway)
+    if copied is None:
+        return []
+    path, changed = copied
+    return [Remedy("command", f"cp -r -- {shlex.quote(path)} {_folder(leeway)}", _COPY, changed)]
+
+
+def _folder(leeway: Leeway) -> str:
+    return shlex.quote(leeway.workspace.rstrip("/") + "/")
+
+
+def _is_secret(path: str) -> bool:
+    normal = os.path.normpath(path)
+    return any(part in normal for part in _SECRETS) or not normal.isprintable()
