@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.compiled import CompiledPolicy, CompiledRule
     from sentinel_kernel.policy.profile import Profile
 
 _LETS_THROUGH = (ActionKind.ALLOW, ActionKind.LOG)
@@ -62,7 +62,16 @@ def is_within(profile: Profile, ceiling: Profile, machine: str) -> bool:
     return not any(
         _exceeds(inner, outer, number, arguments)
         for number, rules in inner.rules.items()
+        if not _decide_alike(rules, outer.rules.get(number, ()))
         for arguments in arguments_to_try((*rules, *outer.rules.get(number, ())))
+    )
+
+
+def _decide_alike(rules: Sequence[CompiledRule], others: Sequence[CompiledRule]) -> bool:
+    """Tell whether two profiles' rules of one call are the same but for where they are written: most are."""
+    return len(rules) == len(others) and all(
+        rule.action == other.action and rule.tests == other.tests
+        for rule, other in zip(rules, others, strict=True)
     )
 
 
@@ -87,7 +96,7 @@ def gives_more(policy: CompiledPolicy, than: CompiledPolicy) -> list[str]:
     return [
         rules[-1].syscall
         for number, rules in policy.rules.items()
-        if rules != than.rules.get(number)
+        if not _decide_alike(rules, than.rules.get(number, ()))
         and any(
             lets_through(policy, number, arguments) and not lets_through(than, number, arguments)
             for arguments in arguments_to_try((*rules, *than.rules.get(number, ())))
