@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 CODE_BYTES = 32 * 1024
 """So much of a cell's source is kept; the hash is of the whole."""
 
+_NAMED_CHARACTERS = 1 << 20
+"""What is longer has no name in stacks: finding that would take a tenth of a second."""
+
 _NAME_CHARACTERS = 200
 _METADATA_BYTES = 256 * 1024
 _ERROR_BYTES = 4 * 1024 * 1024
@@ -25,10 +28,12 @@ _ERROR_BYTES = 4 * 1024 * 1024
 def begin_fields(cell: Cell) -> Json:
     """Return the fields of OP_BEGIN_CELL."""
     source = cell.code.encode("utf-8", "surrogatepass")
+    code = _cut(cell.code, source)
     return {
         "msg_id": cell.request.msg_id[:_NAME_CHARACTERS],
         "cell_id": _cell_id(cell),
-        "code": _cut(cell.code, source),
+        "code": code,
+        "file": _file(cell.code) if len(code) < len(cell.code) else "",
         "code_sha256": hashlib.sha256(source).hexdigest(),
         "lines": cell.code.count("\n") + 1,
         "silent": cell.silent,
@@ -65,6 +70,13 @@ def words_fields(violation: Json) -> Json:
         "hint_zh": hint.get("zh"),
         "remedy": "; ".join(remedies),
     }
+
+
+def _file(code: str) -> str:
+    """Return the name that a long cell's file has in stacks: who has but its beginning can't tell."""
+    from sentinel_kernel.policy.cell_lines import file_name  # noqa: PLC0415 - not on the start path
+
+    return file_name(code) if len(code) <= _NAMED_CHARACTERS else ""
 
 
 def _cell_id(cell: Cell) -> str | None:

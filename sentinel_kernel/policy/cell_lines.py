@@ -27,6 +27,7 @@ _SUFFIX = ".py"
 _BODY_FILES = frozenset({"<timed exec>", "<timed eval>", "<magic-timeit>"})
 _ESCAPED = r"\s*(?:[%!]|[^\W\d][\w., \[\]*]*=\s*[%!])"
 _CELL_MAGIC = "%%"
+_NO_NAME = "-"
 
 
 class CellLine(Record):
@@ -46,6 +47,7 @@ class _Cell(MutableRecord):
     msg_id: str
     number: int
     code: str
+    lines: int
     name: str = ""
     """The file name that it is compiled under; empty until it was wanted."""
     body_name: str = ""
@@ -62,11 +64,15 @@ class CellNames:
         self._running: dict[str, None] = {}
         self._number = 0
 
-    def begin(self, msg_id: str, code: str) -> None:
-        """Take note of a cell that begins."""
+    def begin(self, msg_id: str, code: str, name: str = "", lines: int = 0) -> None:
+        """Take note of a cell that begins.
+
+        Where ``code`` is but the beginning of a long one, ``name`` is that of its file, and ``lines`` their number.
+        """
         self._forget(msg_id)
         self._number += 1
-        self._cells[msg_id] = _Cell(msg_id, self._number, code)
+        lines = max(lines, code.count("\n") + 1)
+        self._cells[msg_id] = _Cell(msg_id, self._number, code, lines, name, _NO_NAME if name else "")
         self._running[msg_id] = None
         self._characters += len(code)
         while len(self._cells) > MOST_CELLS or (self._characters > MOST_CHARACTERS and len(self._cells) > 1):
@@ -92,8 +98,10 @@ class CellNames:
         if cell is None:
             return None
         typed, sure = (_body_line if below else typed_line)(cell.code, line)
-        if not 0 < typed <= cell.code.count("\n") + 1:
+        if not 0 < typed <= cell.lines:
             return None
+        # Of what a cell magic does with what is below it the magic's own line may be all that is seen.
+        sure = sure and (below or not _has_body(cell.code))
         return CellLine(cell.msg_id, cell.number, typed, cell.msg_id in self._running, sure)
 
     def _owner(self, file: str) -> tuple[_Cell | None, bool]:
@@ -107,7 +115,7 @@ class CellNames:
             # Hashed when first looked for: a cell that nothing is refused in costs nothing.
             if not cell.name:
                 cell.name = file_name(cell.code)
-                cell.body_name = file_name(_body(cell.code)) if _has_body(cell.code) else "-"
+                cell.body_name = file_name(_body(cell.code)) if _has_body(cell.code) else _NO_NAME
             if name in (cell.name, cell.body_name):
                 return cell, name == cell.body_name
         return None, False

@@ -82,8 +82,8 @@ def is_whole(dump: bytes) -> bool:
     return _is_main((last,)) or (last.function == "_bootstrap" and last.file.endswith("/threading.py"))
 
 
-def place_of(frames: Sequence[Frame], names: CellNames) -> Place | None:
-    """Return where the call of a stack came from; None for no stack.
+def place_of(frames: Sequence[Frame], names: CellNames, *, whole: bool = True) -> Place | None:
+    """Return where the call of a stack came from; None for no stack. Not ``whole``: its outer frames may be missing.
 
     The innermost line of a running cell, also where that calls a function of an earlier one. In a thread that runs
     nothing of one: the innermost line of the last of the earlier cells.
@@ -93,12 +93,16 @@ def place_of(frames: Sequence[Frame], names: CellNames) -> Place | None:
     library = _library(frames[0])
     found = [(frame, line) for frame in frames if (line := names.find(frame.file, frame.line)) is not None]
     found = [pair for pair in found if pair[1].running] or found
-    if found:
-        frame, line = max(found, key=lambda pair: pair[1].number)  # of equals the first, which is the innermost
+    if not whole and found and not found[0][1].running:
+        return Place(library=library)  # the running cell may have called the earlier one's function
+    running = _running_frame(frames, names)
+    if found and (running is None or found[0][1].running):
+        frame, line = max(
+            found, key=lambda pair: pair[1].number
+        )  # of equals the first, which is the innermost
         cell = "" if line.running and line.cell == names.newest_running() else line.cell
         function = _CELL_LEVEL if frame.file.startswith("<") else frame.function
         return Place(cell, line.line, function, library, line.sure)
-    running = _running_frame(frames)
     if running is None:
         return Place(library=library)
     return Place("", running.line, running.function, library)
@@ -137,14 +141,14 @@ def _is_cut(frames: Sequence[Frame]) -> bool:
     return len(frames) >= _FRAMES
 
 
-def _running_frame(frames: Sequence[Frame]) -> Frame | None:
-    """Return the innermost frame of the running cell where no name is known: of a long one, or one that was renamed.
+def _running_frame(frames: Sequence[Frame], names: CellNames) -> Frame | None:
+    """Return the innermost frame of the running cell where its name is not known: of a very long one, or a renamed one.
 
     The running cell is the one whose own level is at the bottom. In another thread there is none, and the lines of an
     earlier cell would be taken for the running one's.
     """
     cells = [frame for frame in frames if is_cell_file(frame.file)]
-    if not cells or cells[-1].function != _CELL_LEVEL:
+    if not cells or cells[-1].function != _CELL_LEVEL or names.find(cells[-1].file, cells[-1].line):
         return None
     running = cells[-1].file
     return next(frame for frame in cells if frame.file == running)

@@ -219,7 +219,7 @@ def begin_places(current: Current, message: dict[str, Any]) -> None:
     if current.handler.places is not None:
         current.handler.places.begin_cell()
     if current.held_line is not None:
-        current.held_line.begin_cell(str(message.get("msg_id")), str(message.get("code") or ""))
+        current.held_line.begin_cell(message)
 
 
 def end_places(current: Current, message: dict[str, Any]) -> None:

@@ -29,13 +29,14 @@ from sentinel_kernel.record import MutableRecord, Record, fresh, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
+    from typing import Any
 
     from sentinel_kernel.policy.request import Request
 
     Done = Callable[[Place | None], object]
 
-_SETTLE_SECONDS = 0.02
+_SETTLE_SECONDS = 0.1
 """A dump is many small writes; one that does not end as stacks do is taken as whole so long after the last."""
 
 _SETTLE_ALL_SECONDS = 0.003
@@ -115,10 +116,16 @@ class HeldLine:
         """Whether a stack is under way."""
         return self._asked is not None
 
-    def begin_cell(self, msg_id: str, code: str) -> None:
-        """Take note of a cell that begins."""
+    def begin_cell(self, message: Mapping[str, Any]) -> None:
+        """Take note of a cell that begins, as the host tells of it."""
         self._taken = b""
-        self.names.begin(msg_id, code)
+        code, lines = str(message.get("code") or ""), message.get("lines")
+        self.names.begin(
+            str(message.get("msg_id")),
+            code,
+            str(message.get("file") or ""),
+            lines if isinstance(lines, int) else 0,
+        )
         self.last = None
 
     def afterwards(self, call: Callable[[], object]) -> None:
@@ -267,7 +274,7 @@ class HeldLine:
             place = only_place(parse_stacks(dump), self.names, main=self._main)
             place = None if place is None else replace(place, sure=False)
         else:
-            place = place_of(parse_stack(dump), self.names)
+            place = place_of(parse_stack(dump), self.names, whole=is_whole(dump))
         if place is not None and place.line is not None and not place.cell:
             self.last = place
         asked.done(place)

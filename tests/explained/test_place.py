@@ -139,6 +139,12 @@ REFUSED = {
         ),
         Place(None, None, thread="t"),
     ),
+    "a thread of a long cell": (
+        "x = '''"
+        + "abc\n" * 10000
+        + "'''\ndef f():\n    earlier()\nt = threading.Thread(target=f, name='t')\nt.start()\nt.join()",
+        Place(10003, "f", thread="t"),
+    ),
     "a forked child": (
         "pid = os.fork()\nif pid == 0:\n    earlier()\n    os._exit(0)\ndone = os.waitpid(pid, 0)",
         Place(3, started_line=1),

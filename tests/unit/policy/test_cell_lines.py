@@ -118,3 +118,21 @@ def test_cells_are_forgotten_when_there_are_too_many() -> None:
 )
 def test_the_files_of_cells(file: str, *, cells: bool) -> None:
     assert is_cell_file(file) is cells
+
+
+def test_of_a_long_cell_the_beginning_and_the_name_are_enough() -> None:
+    code = "x = 1\n" * 100
+    names = CellNames()
+    names.begin("a", code[:30], file_name(code), 100)
+    found = names.find(file_of(code), 90)
+    assert found is not None
+    assert (found.line, found.sure) == (90, True)
+    assert names.find(file_of(code), 101) is None
+
+
+def test_the_line_of_a_cell_magic_itself_is_a_guess() -> None:
+    names = CellNames()
+    names.begin("a", "%%prun\nx = 1")
+    found = names.find(file_of("%%prun\nx = 1"), 1)
+    assert found is not None
+    assert (found.line, found.sure) == (1, False)

@@ -62,6 +62,7 @@ def names() -> CellNames:
         ([LIBRARY, (EARLIEST, 1, "h"), (EARLIER, 5, "f"), THREAD], Place("earlier", 5, "f", SOCKET)),
         ([LIBRARY, (UNKNOWN, 5, "f"), THREAD], Place(library=SOCKET)),
         ([LIBRARY, (UNKNOWN, 5, "f"), (UNKNOWN, 9, "<module>"), BELOW], Place("", 5, "f", SOCKET)),
+        ([LIBRARY, (EARLIER, 5, "f"), (UNKNOWN, 9, "<module>"), BELOW], Place("", 9, "<module>", SOCKET)),
         ([(UNKNOWN, 3, "<module>"), BELOW, (CELL, 4, "<module>"), BELOW], Place("", 4, "<module>")),
         ([("<string>", 1, "<module>"), (CELL, 4, "<module>"), BELOW], Place("", 4, "<module>")),
         ([LIBRARY, (CELL, 11, "f"), THREAD], Place(library=SOCKET)),
@@ -73,6 +74,13 @@ def test_the_line_is_the_innermost_of_the_running_cell(
     names: CellNames, frames: list[tuple[str, int, str]], place: Place | None
 ) -> None:
     assert place_of(parse_stack(dump(*frames)), names) == place
+
+
+def test_of_half_a_stack_only_the_running_cells_lines_count(names: CellNames) -> None:
+    half = parse_stack(dump(LIBRARY, (EARLIER, 5, "f")))
+    assert place_of(half, names, whole=False) == Place(library=SOCKET)
+    half = parse_stack(dump(LIBRARY, (EARLIER, 5, "f"), (CELL, 2, "g")))
+    assert place_of(half, names, whole=False) == Place("", 2, "g", SOCKET)
 
 
 def test_what_a_cell_magic_runs_is_numbered_from_the_line_below_it() -> None:

@@ -66,7 +66,7 @@ class Worker:
         assert self.process.stdout is not None
         self.first, self.second, self.bare = map(int, self.process.stdout.readline().split())
         self.line = HeldLine(reader, STACK_SIGNAL)
-        self.line.begin_cell("cell", CELL)
+        self.line.begin_cell({"msg_id": "cell", "code": CELL})
         self.events: list[tuple[str, Any]] = []
 
     def ask(self, name: str, thread: int) -> None:
