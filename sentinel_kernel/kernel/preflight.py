@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.log import log
-from sentinel_kernel.policy.preflight_tokens import DANGEROUS_TOKENS, TOKENS, may_matter
+from sentinel_kernel.policy.preflight_tokens import (
+    DANGEROUS_PARTS,
+    DANGEROUS_WORDS,
+    PARTS,
+    WORDS,
+    may_matter,
+)
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.cells import Cell
@@ -21,6 +27,9 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.preflight_finding import Finding
 
 OFF, REFUSE = "off", "refuse"
+
+WARM_SECONDS = 1.0
+"""How long after a first cell the rules are imported, if nothing runs then: it takes some 60 ms."""
 
 _MOST_CHARACTERS = 64 * 1024
 """A longer cell is not looked at: reading it would keep the person waiting."""
@@ -36,6 +45,7 @@ class Preflight:
         self._host = host
         self.mode = host.settings.preflight
         self.dangerous = host.settings.dangerous
+        self._warming = False
         self._worker: object = None
         self._profile = ""
         self._pending: list[str] = []
@@ -47,13 +57,14 @@ class Preflight:
         """Look at a cell that is about to run: return the error that refuses it, or nothing."""
         if (self.mode == OFF and self.dangerous == OFF) or len(cell.code) > _MOST_CHARACTERS:
             return {}
+        if not self._warming:
+            self._warming = True
+            self._host.loop.call_later(WARM_SECONDS, self._warm)
         if self._host.lifecycle.inner is not self._worker:
             self._worker = self._host.lifecycle.inner
             self._pending.clear()
             self._notebook = self._dangerous_notebook = None
-        named = () if self._notebook is None else self._notebook.tokens
-        wanted = self.mode != OFF and (may_matter(cell.code, TOKENS) or may_matter(cell.code, named))
-        if not wanted and (self.dangerous == OFF or not may_matter(cell.code, DANGEROUS_TOKENS)):
+        if not self._may_matter(cell.code):
             self._keep(cell.code)
             return {}
         try:
@@ -61,6 +72,23 @@ class Preflight:
         except (SentinelError, OSError) as error:
             log(f"A cell could not be looked at before it ran: {error}")
             return {}
+
+    def _warm(self) -> None:
+        """Have the rules at hand, in a moment when nothing runs: the first cell that needs them would wait for them."""
+        if self._host.execution.running or self._host.execution.waiting:
+            self._host.loop.call_later(WARM_SECONDS, self._warm)
+            return
+        try:
+            self._under_profile()
+        except (SentinelError, OSError) as error:
+            log(f"Cells can't be looked at before they run: {error}")
+
+    def _may_matter(self, code: str) -> bool:
+        if self.mode != OFF:
+            known = self._notebook
+            if may_matter(code, WORDS, PARTS) if known is None else known.may_matter(code):
+                return True
+        return self.dangerous != OFF and may_matter(code, DANGEROUS_WORDS, DANGEROUS_PARTS)
 
     def change(self, change: PreflightChange) -> None:
         """Do as a magic says from this cell on."""

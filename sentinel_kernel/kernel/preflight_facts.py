@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -60,7 +59,13 @@ def _installed(name: str) -> str:
 
 def _has_program(prefix: str) -> Callable[[str], bool]:
     path = os.pathsep.join((*_PROGRAM_FOLDERS, os.path.join(prefix, "bin")))
-    return lambda name: shutil.which(name, path=path) is not None
+
+    def has(name: str) -> bool:
+        import shutil  # noqa: PLC0415 - only where a cell starts a program that preflight knows
+
+        return shutil.which(name, path=path) is not None
+
+    return has
 
 
 def _is_own_module(workspace: str) -> Callable[[str], bool]:

@@ -7,7 +7,7 @@ from sentinel_kernel.policy.preflight_cell import read_cell
 from sentinel_kernel.policy.preflight_finding import CERTAIN, LIKELY, Facts, Finding
 from sentinel_kernel.policy.preflight_names import Known, Names, Own, Unknown
 from sentinel_kernel.policy.preflight_system import System
-from sentinel_kernel.policy.preflight_tokens import TOKENS, may_matter
+from sentinel_kernel.policy.preflight_tokens import PARTS, WORDS, may_matter
 from sentinel_kernel.policy.preflight_walk import Walk
 from sentinel_kernel.policy.preflight_words import words_for
 from sentinel_kernel.policy.text import shown
@@ -32,8 +32,8 @@ class Notebook:
         self._facts = facts
         self._judge = CallJudge(System(facts))
         self._number = 0
-        self._before: tuple[Names, tuple[str, ...]] | None = None
-        self.tokens: tuple[str, ...] = ()
+        self._before: tuple[Names, frozenset[str]] | None = None
+        self.tokens: frozenset[str] = frozenset()
         """Names that the cells so far have bound to something that matters."""
 
     def under(self, facts: Facts) -> None:
@@ -43,7 +43,7 @@ class Notebook:
 
     def may_matter(self, code: str) -> bool:
         """Tell, in microseconds, whether there can be anything to say of ``code``."""
-        return may_matter(code, TOKENS) or may_matter(code, self.tokens) or not self._facts.workspace_writable
+        return may_matter(code, WORDS, PARTS, self.tokens) or not self._facts.workspace_writable
 
     def take_back(self) -> None:
         """Forget what the cell that was read last has bound: it is not run after all."""
@@ -66,7 +66,7 @@ class Notebook:
             return ()  # deeper than any person writes; nothing is said rather than something wrong
         self._before = (self._names, self.tokens)
         self._names = names
-        self.tokens = tuple(
+        self.tokens = frozenset(
             name for name, value in names.bound.items() if not isinstance(value, Unknown) and _matters(value)
         )
         lines = code.split("\n")
@@ -85,7 +85,7 @@ def check(code: str, facts: Facts, earlier: Iterable[str] = ()) -> tuple[Finding
 
 
 def _matters(value: object) -> bool:
-    """Tell whether a name may lead to something that the words in ``_TOKENS`` do not show."""
+    """Tell whether a name may lead to something that ``WORDS`` do not show."""
     return (
         isinstance(value, Own)
         or (isinstance(value, Known) and "." in value.path)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentinel_kernel.policy.dangerous import RULES, check_dangerous
+from sentinel_kernel.policy.preflight_tokens import DANGEROUS_PARTS, DANGEROUS_WORDS, may_matter
 
 DANGEROUS = [
     ("eval(text)", "code-from-data"),
@@ -187,6 +188,11 @@ def test_each_rule_says_what_to_write_instead_in_both_languages() -> None:
     assert {rule for _, rule in DANGEROUS} == set(RULES)
     for texts in RULES.values():
         assert all(texts)
+
+
+def test_a_cell_without_any_of_the_words_is_not_parsed() -> None:
+    assert not may_matter("x = [1, 2]\nprint(x[0])", DANGEROUS_WORDS, DANGEROUS_PARTS)
+    assert [code for code, _ in DANGEROUS if not may_matter(code, DANGEROUS_WORDS, DANGEROUS_PARTS)] == []
 
 
 @settings(max_examples=200, deadline=None)
