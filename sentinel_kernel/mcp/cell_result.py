@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sentinel_kernel.mcp import kernel_session
+from sentinel_kernel.mcp import ran_cell
 from sentinel_kernel.mcp.cell_outputs import CellOutputs
+from sentinel_kernel.mcp.ran_cell import Ran
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from sentinel_kernel.mcp.kernel_session import Ran
 
 Json = dict[str, Any]
 
@@ -26,10 +25,10 @@ _MOST_HINTS = 5
 def status_of(ran: Ran) -> str:
     """Return how a cell ended, from what the trusted side says alone."""
     ended = {
-        kernel_session.TIMEOUT: TIMEOUT,
-        kernel_session.CANCELLED: CANCELLED,
-        kernel_session.DIED: DIED,
-        kernel_session.INPUT: ERROR,
+        ran_cell.TIMEOUT: TIMEOUT,
+        ran_cell.CANCELLED: CANCELLED,
+        ran_cell.DIED: DIED,
+        ran_cell.INPUT: ERROR,
     }.get(ran.ended)
     if ended is not None:
         return ended
@@ -63,7 +62,7 @@ def of_ran(ran: Ran, kernel: str, profile: str, language: str, notes: Iterable[s
 
 def not_run(status: str, hint: str, kernel: str, profile: str, findings: list[Json]) -> Json:
     """Return the fields that tell of a cell that was not run, and why."""
-    empty = kernel_session.Ran(CellOutputs(), kernel_session.FINISHED, "ok", None, 0.0)
+    empty = Ran(CellOutputs(), ran_cell.FINISHED, "ok", None, 0.0)
     return {
         **of_ran(empty, kernel, profile, "en"),
         "status": status,
@@ -80,7 +79,7 @@ def _hints(ran: Ran, status: str, violations: list[Json], language: str) -> list
         )
     elif status == CANCELLED:
         hints.append("The cell was interrupted, as the call was cancelled.")
-    elif ran.ended == kernel_session.INPUT:
+    elif ran.ended == ran_cell.INPUT:
         hints.append(_NO_INPUT)
     if ran.kernel_lost:
         hints.append(_LOST)

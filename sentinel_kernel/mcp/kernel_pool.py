@@ -7,20 +7,17 @@ import contextlib
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
-
 from sentinel_kernel.errors import SentinelError
-from sentinel_kernel.mcp.kernel_session import KernelSession
-from sentinel_kernel.policy.shipped import shipped_directory
 from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from sentinel_kernel.mcp.kernel_session import KernelSession
 
 DEFAULT_KERNEL = "main"
 SHIPPED = "sentinel"
@@ -40,24 +37,6 @@ class PoolOptions(Record):
     idle_seconds: float = 900.0
 
 
-class _Specifications(KernelSpecManager):
-    """Knows the shipped kernelspec as this program's own, and the installed ones."""
-
-    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        """Return a kernelspec that runs Sentinel Kernel, and no other: code must not run outside a sandbox."""
-        if kernel_name == SHIPPED:
-            spec = KernelSpec.from_resource_dir(shipped_directory("kernelspec"))
-            spec.argv = [sys.executable, *spec.argv[1:]]
-            return spec
-        spec = super().get_kernel_spec(kernel_name)
-        if "sentinel_kernel" not in spec.argv:
-            raise SentinelError(
-                f"The kernel {kernel_name!r} is no Sentinel kernel: its cells would run without a sandbox.",
-                "`sentinel-kernel list` shows those that are.",
-            )
-        return spec
-
-
 class KernelPool:
     """Hands out kernels by name."""
 
@@ -66,7 +45,6 @@ class KernelPool:
         self.client_name = ""
         """Who the kernels work for, for the audit."""
 
-        self._specifications = _Specifications()
         self._kernels: dict[str, KernelSession] = {}
         self._starting: dict[str, asyncio.Task[KernelSession]] = {}
         self._folder = ""
@@ -78,13 +56,10 @@ class KernelPool:
 
     def check(self) -> None:
         """Raise SentinelError where the kernelspec is none that may be used."""
-        try:
-            self._specifications.get_kernel_spec(self.options.kernel)
-        except NoSuchKernel:
-            raise SentinelError(
-                f"There is no kernel {self.options.kernel!r}.",
-                "`sentinel-kernel list` shows the installed ones.",
-            ) from None
+        if self.options.kernel != SHIPPED:
+            from sentinel_kernel.mcp.kernelspec_choice import Specifications  # noqa: PLC0415 - as in _start
+
+            Specifications().get_kernel_spec(self.options.kernel)
 
     @property
     def kernels(self) -> list[KernelSession]:
@@ -145,8 +120,12 @@ class KernelPool:
                 "may have.",
                 "Use one of them, or end one with close_kernel.",
             )
+        # jupyter_client takes long to import, and clients wait for a server's first word.
+        from sentinel_kernel.mcp.kernel_session import KernelSession  # noqa: PLC0415
+        from sentinel_kernel.mcp.kernelspec_choice import Specifications  # noqa: PLC0415
+
         self._prepare()
-        kernel = KernelSession(name, self._folder, self._specifications, self.options.kernel)
+        kernel = KernelSession(name, self._folder, Specifications(), self.options.kernel)
         environment = {
             **os.environ,
             "SENTINEL_PROFILE": self.options.profile,

@@ -13,8 +13,8 @@ from jupyter_client.manager import AsyncKernelManager
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.mcp.cell_outputs import CellOutputs
+from sentinel_kernel.mcp.ran_cell import CANCELLED, DIED, FINISHED, INPUT, TIMEOUT, Ran
 from sentinel_kernel.policy.dangerous import DangerousNotebook
-from sentinel_kernel.record import MutableRecord
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -34,20 +34,6 @@ _END_SECONDS = 20.0
 _LOG_BYTES = 2000
 HOST_MARK = "Sentinel "
 """What prompts of the kernel's own begin with; it marks prompts of cells that look the same."""
-
-FINISHED, TIMEOUT, CANCELLED, DIED, INPUT = "finished", "timeout", "cancelled", "died", "input"
-"""How a cell came to its end: by itself, too long, given up by the client, with its kernel, waiting for input()."""
-
-
-class Ran(MutableRecord):
-    """One cell that was run. ``ended`` is how it came to its end; ``kernel_lost``: its kernel had to be ended."""
-
-    outputs: CellOutputs
-    ended: str
-    status: str
-    execution_count: int | None
-    seconds: float
-    kernel_lost: bool = False
 
 
 class _Clock:

@@ -9,7 +9,6 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -18,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from sentinel_kernel import __version__
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.settings import ask_seconds, language
+from sentinel_kernel.mcp.argument_check import check_arguments
 from sentinel_kernel.mcp.asking import Job, Jobs
 from sentinel_kernel.mcp.code_check import CodeCheck
 from sentinel_kernel.mcp.kernel_pool import KernelPool
@@ -144,7 +144,7 @@ class McpServer:
             job.answered(context, params.input_responses)
             return job
         arguments = params.arguments or {}
-        _check(self._schemas[params.name], arguments)
+        check_arguments(self._schemas[params.name], arguments)
         self.pool.client_name = self.pool.client_name or _client_name(context)
         job = Job(params.name, context, self._ask_seconds, lambda job: self._work(tool, job, arguments))
         self._working.add(job)
@@ -179,14 +179,6 @@ def _failed(error: SentinelError) -> types.CallToolResult:
     """Return a tool's failure: an error of the tool, so that the model reads it and does better."""
     text = error.message + (f" HINT: {error.remedy}" if error.remedy else "")
     return types.CallToolResult(content=[types.TextContent(type="text", text=cleaned(text))], is_error=True)
-
-
-def _check(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
-    """Raise SentinelError where arguments are none of the tool."""
-    fault = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(arguments))
-    if fault is not None:
-        place = ".".join(map(str, fault.absolute_path)) or "arguments"
-        raise SentinelError(f"{place}: {fault.message[:300]}", "tools/list describes what the tool takes.")
 
 
 def _client_name(context: Context) -> str:

@@ -12,6 +12,7 @@ from assistant import texts
 from mcp.shared.exceptions import MCPError
 from waiting import wait_until
 
+from sentinel_kernel.mcp.argument_check import KNOWN
 from sentinel_kernel.policy.violation import Violation
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def test_every_tool_says_what_it_takes_gives_and_does(helper: Assistant) -> None
             assert schema is not None
             jsonschema.Draft202012Validator.check_schema(schema)
             assert schema["type"] == "object"
+        for name, property_ in tool.input_schema["properties"].items():
+            assert property_.keys() <= KNOWN, (tool.name, name)
 
 
 @pytest.mark.parametrize("tool", list(TOOLS))
@@ -214,10 +217,15 @@ def test_a_scan_names_lines_and_runs_nothing(helper: Assistant, workspace: Path)
     [
         ("run_cell", {"code": "1", "profile": "nowhere"}, "There is no profile 'nowhere'."),
         ("run_cell", {"code": "1", "profile": "strikt"}, "Did you mean 'strict'?"),
-        ("run_cell", {"code": 1}, "code: 1 is not of type 'string'"),
-        ("run_cell", {"code": "1", "timeout": 3}, "'timeout' was unexpected"),
+        ("run_cell", {"code": 1}, "code: 1 is no string"),
+        ("run_cell", {"code": "1", "timeout": 3}, "no argument 'timeout'. Was 'timeout_seconds' meant?"),
+        ("run_cell", {}, "The argument 'code' is missing."),
+        ("run_cell", {"code": ""}, "code: it is empty"),
+        ("run_cell", {"code": "1", "dangerous": "ignore"}, "'ignore' is none of refuse, advise, off"),
+        ("run_cell", {"code": "1", "timeout_seconds": 1e9}, "is too large"),
+        ("recent_violations", {"limit": True}, "limit: True is no integer"),
         ("run_cell", {"code": "1", "kernel": "../x"}, "kernel: '../x' does not match"),
-        ("run_cell", {"code": "1", "timeout_seconds": -1}, "timeout_seconds: -1"),
+        ("run_cell", {"code": "1", "timeout_seconds": -1}, "timeout_seconds: -1 is too small"),
         ("run_notebook", {}, "Give either 'path' or 'document'."),
         ("run_notebook", {"path": "missing.ipynb"}, "'missing.ipynb' can't be read: No such file"),
         ("run_notebook", {"path": "../secret.ipynb"}, "is not in the workspace"),
