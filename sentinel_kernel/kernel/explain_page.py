@@ -268,7 +268,7 @@ class ExplainPage:
             "limit": self._say(
                 "Profiles with a wider limit, or a share of the machine", "限制更宽（或按机器比例）的配置"
             ),
-            "path": self._say("Profiles that show it", "可见该路径的配置"),
+            "path": self._say("Profiles that give it", "给予该路径的配置"),
         }
         kind = CAUSES[violation.cause].kind
         if kind not in headings:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MOST = 2000
 """How many violations are kept; the oldest go first."""
 
+MOST_REMEDY_CHARACTERS = 8 * 1024 * 1024
+"""How much changed code is kept with them: each remedy of a long cell holds all of it. The oldest lose theirs."""
+
 _MOST_CELLS = 64
 _CODE_CHARACTERS = 64 * 1024
 
@@ -33,6 +36,9 @@ class SessionViolations:
     def __init__(self) -> None:
         self._records: dict[str, Json] = {}
         self._codes: dict[str, str] = {}
+        self._with_code: dict[str, int] = {}
+        """How many characters of changed code a record has, of those that have any."""
+
         self.code_of: Callable[[str], str | None] = lambda _msg_id: None
         """Returns the code of a cell that runs, or ran last, by its msg_id."""
 
@@ -48,7 +54,10 @@ class SessionViolations:
         if new:
             self._keep_code(record)
             if len(self._records) > MOST:
-                del self._records[next(iter(self._records))]
+                oldest = next(iter(self._records))
+                del self._records[oldest]
+                self._with_code.pop(oldest, None)
+            self._bound_remedies(identifier, record)
         if self.listener is not None:
             self.listener.noted(record, new=new)
 
@@ -67,6 +76,17 @@ class SessionViolations:
     def code(self, record: Json) -> str | None:
         """Return the code of the cell that a record is about, where it is still known."""
         return self._codes.get(str(record.get("cell")))
+
+    def _bound_remedies(self, identifier: str, record: Json) -> None:
+        """Take the changed code out of the oldest records (whoever holds them) where there is too much."""
+        size = sum(len(remedy.get("code") or "") for remedy in record.get("remedies") or ())
+        if size:
+            self._with_code[identifier] = size
+        while sum(self._with_code.values()) > MOST_REMEDY_CHARACTERS:
+            oldest = next(iter(self._with_code))
+            del self._with_code[oldest]
+            kept = self._records[oldest]
+            kept["remedies"] = [remedy for remedy in kept["remedies"] if not remedy.get("code")]
 
     def _keep_code(self, record: Json) -> None:
         cell = record.get("cell")
