@@ -9,7 +9,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import SentinelError
-from sentinel_kernel.policy.spelling import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,11 +46,9 @@ def check_arguments(schema: Json, arguments: Json) -> None:
     properties: Json = schema["properties"]
     for name in arguments:
         if name not in properties:
-            meant = closest(str(name), properties)
+            known = ", ".join(properties) or "none"
             raise SentinelError(
-                f"The tool takes no argument {str(name)[:_SHOWN]!r}."
-                + (f" Was {meant!r} meant?" if meant else ""),
-                _REMEDY,
+                f"There is no argument {str(name)[:_SHOWN]!r}. The tool takes: {known}.", _REMEDY
             )
     for name in schema["required"]:
         if name not in arguments:

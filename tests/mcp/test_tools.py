@@ -218,7 +218,7 @@ def test_a_scan_names_lines_and_runs_nothing(helper: Assistant, workspace: Path)
         ("run_cell", {"code": "1", "profile": "nowhere"}, "There is no profile 'nowhere'."),
         ("run_cell", {"code": "1", "profile": "strikt"}, "Did you mean 'strict'?"),
         ("run_cell", {"code": 1}, "code: 1 is no string"),
-        ("run_cell", {"code": "1", "timeout": 3}, "no argument 'timeout'. Was 'timeout_seconds' meant?"),
+        ("run_cell", {"code": "1", "timeout": 3}, "no argument 'timeout'. The tool takes: code, kernel,"),
         ("run_cell", {}, "The argument 'code' is missing."),
         ("run_cell", {"code": ""}, "code: it is empty"),
         ("run_cell", {"code": "1", "dangerous": "ignore"}, "'ignore' is none of refuse, advise, off"),
