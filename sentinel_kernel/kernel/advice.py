@@ -9,7 +9,7 @@ from sentinel_kernel.kernel.words import Words
 from sentinel_kernel.policy.preflight_finding import CERTAIN, DANGEROUS_RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.host import Host
@@ -29,8 +29,12 @@ class Advice:
     error, and the cell goes on) it is shown at the cell's end.
     """
 
-    def __init__(self, host: Host, cell: Cell, findings: Sequence[Finding]) -> None:
+    def __init__(
+        self, host: Host, cell: Cell, findings: Sequence[Finding], helped: Callable[[Finding], Finding]
+    ) -> None:
+        """``helped`` adds to a finding what helps; it is asked for those that are shown."""
         self._host = host
+        self._helped = helped
         self._cell = cell
         self._waiting = [finding for finding in findings if not _first(finding)]
         self._to_show = [finding for finding in findings if _first(finding)][:_MOST_SHOWN]
@@ -43,7 +47,7 @@ class Advice:
         self._to_show = []
 
     def _notice(self, finding: Finding, display_id: str = "") -> str:
-        host = self._host
+        host, finding = self._host, self._helped(finding)
         display_id = display_id or host.displays.new_id()
         bundle = rendering.notice_bundle(
             _words(finding), host.settings.language, "notice", {"preflight": finding.as_json()}
@@ -53,6 +57,12 @@ class Advice:
 
     def take(self, violation: Json) -> str:
         """Return the display that ``violation`` takes the place of, once; "" where it needs one of its own."""
+        # The refusal may be told before the worker's execute_input has come: then it is all that is said.
+        self._to_show = [
+            finding
+            for finding in self._to_show
+            if finding.rules == DANGEROUS_RULES or not self._is_about(violation, finding)
+        ]
         for index, (finding, display_id) in enumerate(self._shown):
             if finding.rules != DANGEROUS_RULES and self._is_about(violation, finding):
                 del self._shown[index]

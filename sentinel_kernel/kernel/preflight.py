@@ -109,11 +109,26 @@ class Preflight:
             for notebook in (self._notebook, self._dangerous_notebook):
                 if notebook is not None:
                     notebook.take_back()
-            return advice.refusal(refused, self._host.settings.language)
+            told = [self._with_remedies(finding, cell.code) for finding in refused]
+            return advice.refusal(told, self._host.settings.language)
         told = [finding for finding in findings if finding.confidence == advice.CERTAIN]
         if told and not cell.silent:
-            cell.advice = advice.Advice(self._host, cell, told)
+            cell.advice = advice.Advice(
+                self._host, cell, told, lambda finding: self._with_remedies(finding, cell.code)
+            )
         return {}
+
+    def _with_remedies(self, finding: Finding, code: str) -> Finding:
+        """Return the finding with what helps; as it is where the words or the profiles can't be read."""
+        from sentinel_kernel.kernel.leeway_in_force import leeway_in_force  # noqa: PLC0415 - as above
+        from sentinel_kernel.policy.preflight_expected import with_remedies  # noqa: PLC0415 - as above
+
+        try:
+            leeway = leeway_in_force(self._host.settings, self._host.lifecycle.ready)
+            return with_remedies(finding, self._under_profile().policy, code, leeway)
+        except (SentinelError, OSError, ValueError, KeyError, TypeError) as error:
+            log(f"What helps could not be found out: {error!r}")
+            return finding
 
     def _refuses(self, finding: Finding) -> bool:
         from sentinel_kernel.policy.preflight_finding import CERTAIN, DANGEROUS_RULES  # noqa: PLC0415 - as above

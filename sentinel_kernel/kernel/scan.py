@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.preflight_facts import gather
 from sentinel_kernel.kernel.settings import DEFAULT_PROFILE
 from sentinel_kernel.policy.dangerous import DangerousNotebook
+from sentinel_kernel.policy.leeway import Leeway
 from sentinel_kernel.policy.preflight import Notebook
-from sentinel_kernel.policy.profile import find_profile
+from sentinel_kernel.policy.preflight_expected import with_remedies
+from sentinel_kernel.policy.profile import find_profile, list_profiles, load_profile
 from sentinel_kernel.worker.leading_block import parse_leading_block
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ def scan_notebook(
         text = _text(path)
         cells = [(0, None, text)] if path.endswith(".py") else _cells(_document(text, path))
     reader = Notebook(gather(profile, directories, folder))
+    leeway = _leeway(directories, profile, folder)
     checker = DangerousNotebook() if dangerous else None
     found: list[dict[str, Any]] = []
     for number, count, code in cells:
@@ -59,7 +63,9 @@ def scan_notebook(
         if switched and switched != profile:
             profile = switched
             reader.under(gather(profile, directories, folder))
-        findings: Iterable[Finding] = reader.read(code)
+        findings: Iterable[Finding] = [
+            with_remedies(finding, reader.policy, code, leeway) for finding in reader.read(code)
+        ]
         if checker is not None:
             findings = sorted((*findings, *checker.read(code)), key=lambda one: (one.line, one.column))
         found += [
@@ -67,6 +73,16 @@ def scan_notebook(
             for finding in findings
         ]
     return found
+
+
+def _leeway(directories: Sequence[str], started: str, folder: str) -> Leeway:
+    profiles = []
+    for name in list_profiles(directories):
+        try:
+            profiles.append(load_profile(name, directories))
+        except (SentinelError, OSError):
+            continue  # a broken one can't be a remedy, and must not cost the others theirs
+    return Leeway(profiles=tuple(profiles), started=started, workspace=folder, python=sys.executable)
 
 
 def _switched(code: str, directories: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from sentinel_kernel.policy.compiled import CompiledPolicy
     from sentinel_kernel.policy.preflight_expressions import Seen
 
 MOST_CHARACTERS = 256 * 1024
@@ -35,6 +36,11 @@ class Notebook:
         self._before: tuple[Names, frozenset[str]] | None = None
         self.tokens: frozenset[str] = frozenset()
         """Names that the cells so far have bound to something that matters."""
+
+    @property
+    def policy(self) -> CompiledPolicy:
+        """The policy of the profile in force."""
+        return self._facts.policy
 
     def under(self, facts: Facts) -> None:
         """Go on with another profile in force."""
@@ -112,6 +118,7 @@ def _findings(seen: Iterable[Seen], lines: list[str], indentation: int, facts: F
             hint=hint,
             subject=judged.subject,
             syscall=judged.syscall,
+            registers=judged.registers,
             kills=judged.kills,
             raises=judged.raises,
             after_effects=one.after_effects,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sentinel_kernel.policy.text import shown
-from sentinel_kernel.record import Record
+from sentinel_kernel.record import Record, as_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class Finding(Record):
     subject: tuple[str, str] | None = None
     syscall: str | None = None
     """The system call that a rule refuses."""
+    registers: tuple[int, ...] = ()
+    """The call's six arguments, 0 where they are not known; they are looked at where a rule does."""
     kills: bool = False
     """The sandbox would be ended."""
     raises: bool = True
@@ -87,7 +89,10 @@ class Finding(Record):
             "after_effects": self.after_effects,
             "message": {"en": self.message.en, "zh": self.message.zh},
             "hint": {"en": self.hint.en, "zh": self.hint.zh},
-            "remedies": [{"kind": remedy.kind, "text": remedy.text} for remedy in self.remedies],
+            "remedies": [
+                {**as_dict(remedy), "why": None if remedy.why is None else as_dict(remedy.why)}
+                for remedy in self.remedies
+            ],
         }
 
 
@@ -101,6 +106,7 @@ class Judged(Record):
     rule: str
     subject: tuple[str, str] | None = None
     syscall: str | None = None
+    registers: tuple[int, ...] = ()
     kills: bool = False
     raises: bool = True
     likely: bool = False

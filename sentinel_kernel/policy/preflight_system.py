@@ -52,6 +52,7 @@ class System:
             what=what,
             rule=_rule_text(rule, self._policy.profile_name),
             syscall=rule.syscall,
+            registers=tuple((arguments or {}).get(index, 0) for index in range(6)),
             kills=kills,
             raises=raises,
         )
@@ -159,6 +160,7 @@ def _about(judged: Judged, kind: str, about: tuple[str, str] | None) -> Judged:
         judged.rule,
         about,
         judged.syscall,
+        judged.registers,
         judged.kills,
         judged.raises,
     )

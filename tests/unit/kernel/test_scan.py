@@ -59,6 +59,16 @@ def test_dangerous_code_is_told_on_wish() -> None:
     ] or _told(found) == [(1, 1, "code-from-data"), (2, 1, "name_lookup"), (2, 1, "downloaded-code")]
 
 
+def test_what_helps_is_named_and_least_comes_first() -> None:
+    (found,) = scan_notebook(_document("import socket\nsocket.socket()"))
+    assert [remedy["text"] for remedy in found["remedies"]] == ["%sentinel_profile datascience"]
+    assert "%sentinel_profile datascience" in found["hint"]["en"]
+    (found,) = scan_notebook(_document("x = 1\nopen('/srv/x.txt', 'w').write('1')"))
+    (remedy,) = found["remedies"]
+    assert (remedy["kind"], remedy["code"]) == ("code", "x = 1\nopen('x.txt', 'w').write('1')")
+    assert "sentinel_explain" not in found["hint"]["en"]
+
+
 def test_older_notebooks_and_plain_python_are_read(tmp_path: Path) -> None:
     cell = {"cell_type": "code", "input": ["import os\n", "os.chroot('/')"], "prompt_number": 1}
     assert _told(scan_notebook({"worksheets": [{"cells": [cell]}]})) == [(0, 2, "call")]
@@ -75,22 +85,11 @@ def test_a_module_beside_the_notebook_is_no_library(tmp_path: Path) -> None:
     assert scan_notebook(path) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        '"x"',
-        "{}",
-        '{"cells": 3}',
-        '{"cells": [3]}',
-        '{"cells": [{"cell_type": "code", "source": 3}]}',
-        '{"worksheets": [3]}' * 2,
-        "[" * 5000,
-        "�".encode("utf-8", "surrogatepass").hex(),
-    ],
-)
+NO_NOTEBOOKS = ["", "{", "[]", '"x"', "{}", '{"cells": 3}', '{"cells": [3]}', "[" * 5000]
+NO_NOTEBOOKS += ['{"cells": [{"cell_type": "code", "source": 3}]}', '{"worksheets": [3]}' * 2, "\u00e9"]
+
+
+@pytest.mark.parametrize("text", NO_NOTEBOOKS, ids=lambda text: ascii(text)[:30])
 def test_what_is_no_notebook_is_said(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.ipynb"
     path.write_text(text)
@@ -119,7 +118,7 @@ def test_the_terminal_sees_no_control_character(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "cell 1, line 2: requests.get('https://a.org/\\x1b[2J\\u202e\\x07')" in done.stdout
-    assert "HINT → Download the data" in done.stdout
+    assert "HINT → Download data" in done.stdout
     assert all(character.isprintable() or character == "\n" for character in done.stdout + done.stderr)
     told = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=False).stdout)
     assert told[0]["line"] == 2
