@@ -11,13 +11,36 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-OUTSIDE, INSIDE, UNKNOWN = "outside", "inside", "unknown"
+    from sentinel_kernel.policy.violation import Frame
+
+OUTSIDE, INSIDE, CLIENT, UNKNOWN = "outside", "inside", "client", "unknown"
+
+_DEPTH, _MOST_SOURCES = 1, 16
+_CALLS = frozenset(("connect", "connect_ex", "sendto", "create_connection", "open_connection", "urlopen"))
+_CLIENT_CALLS = re.compile(
+    r"(?:requests|httpx|urllib|aiohttp|ftplib|smtplib|imaplib|poplib|paramiko|urllib3)\."
+)
+_CLIENT_FUNCTIONS = frozenset(
+    (
+        "create_connection",
+        "getaddrinfo",
+        "gethostbyname",
+        "gethostbyname_ex",
+        "open_connection",
+        "sock_connect",
+    )
+)
+_CLIENT_FILES = (
+    "requests/", "urllib3/", "http/client.py", "urllib/request.py", "httpx/", "httpcore/", "aiohttp/client",
+    "smtplib.py", "ftplib.py", "imaplib.py", "poplib.py", "botocore/", "pip/", "paramiko/", "xmlrpc/client.py", "websocket/",
+)  # fmt: skip
 
 _URL = re.compile(
     r"\b(?:https?|ftps?|wss?|s3|gs|tcp|redis|postgres(?:ql)?|mysql|mongodb|git|ssh)(?:\+\w+)?://([^\s/'\"{}?#]*)"
 )
 _ADDRESS = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d{1,3}){3})(?![\w.])")
 _HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)+[a-z]{2,24}", re.IGNORECASE)
+_LOOPBACK = re.compile(r"\blocalhost\b|::1\b")
 _LOCAL_NAMES = frozenset(
     ("localhost", "sentinel", "::1", "::", "0.0.0.0", "", "ip6-localhost", "*")  # noqa: S104 - as cells write it
 )
@@ -48,18 +71,47 @@ _SERVES = words(
 
 
 def destination_of(code: str | None) -> str:
-    """Return OUTSIDE where the cell names what lies beyond the sandbox, INSIDE where it speaks with itself alone."""
-    if not code:
-        return UNKNOWN
+    """Return where the network of the cell leads.
+
+    OUTSIDE: it names what lies beyond the sandbox; INSIDE: it speaks with itself alone; CLIENT: it calls somebody whom
+    it does not name; UNKNOWN: nothing of that is seen, or there is no ``code``.
+    """
+    return _destination(code, 0) if code else UNKNOWN
+
+
+def _destination(code: str, depth: int) -> str:
     cell = CellSource(code)
+    inner = [_destination(text, depth + 1) for text in _sources(cell)] if depth < _DEPTH else []
     hosts = list(_hosts(cell))
-    if any(not is_local(host) for host in hosts) or _fetches(cell):
+    if OUTSIDE in inner or any(not is_local(host) for host in hosts) or _fetches(cell):
         return OUTSIDE
-    if hosts or any(name.rpartition(".")[2] in _SERVES for _, name in cell.calls()):
+    names = [name for _, name in cell.calls()]
+    if hosts or INSIDE in inner or any(name.rpartition(".")[2] in _SERVES for name in names):
         return INSIDE
-    makes = [name for _, name in cell.calls() if name in ("socket.socket", "socket.SocketType")]
-    connects = any(name.rpartition(".")[2] in ("connect", "connect_ex", "sendto") for _, name in cell.calls())
-    return INSIDE if makes and not connects else UNKNOWN
+    if CLIENT in inner or any(
+        name.rpartition(".")[2] in _CALLS or _CLIENT_CALLS.match(name) for name in names
+    ):
+        return CLIENT
+    return UNKNOWN
+
+
+def is_client(library: Frame | None) -> bool:
+    """Tell whether the library that opened a socket calls others with it."""
+    return library is not None and (
+        library.function in _CLIENT_FUNCTIONS or any(part in library.file for part in _CLIENT_FILES)
+    )
+
+
+def _sources(cell: CellSource) -> list[str]:
+    """Return the texts of the cell that are code themselves: for exec, for a child."""
+    return [
+        node.value
+        for node in cell.nodes()
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and "(" in node.value
+        and not isinstance(cell.parents.get(node), ast.Expr)
+    ][:_MOST_SOURCES]
 
 
 def is_local(host: str) -> bool:
@@ -73,8 +125,14 @@ def is_local(host: str) -> bool:
 
 def _hosts(cell: CellSource) -> Iterator[str]:
     """Yield the hosts that the source names."""
-    for start, end in cell.shell_lines():
-        yield from _in_text(cell.text[start:end])
+    lines = cell.text.splitlines()
+    for number in sorted(cell.masked):
+        line = lines[number - 1] if number <= len(lines) else ""
+        yield from _in_text(line)
+        if _LOOPBACK.search(line):
+            yield "localhost"
+    if cell.shell:
+        yield from _in_text(cell.text)
     for node in cell.nodes():
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if isinstance(cell.parents.get(node), ast.Expr):

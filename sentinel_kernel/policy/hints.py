@@ -83,7 +83,7 @@ def complete(
     if answer is not None:
         message = _joined(message, Text(answer[0], answer[1]))
         hint = _joined(Text(answer[2], answer[3]), hint)
-    if violation.limit is not None and violation.confidence == "likely":
+    if violation.values.get("said") == "cell":
         message = _joined(_SAID, message)
     if leeway is None:
         leeway = Leeway(_shipped_profiles() if profiles is None else tuple(profiles), ceiling)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from sentinel_kernel.policy.needs import Need, bytes_needed, count_needed, seconds_needed
+from sentinel_kernel.policy.plan import inodes_for
 from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
@@ -28,7 +29,10 @@ TYPED = {
 }
 """Limit -> what `%sentinel_limit` calls it, the size that it sets, and its unit."""
 
-_GROWTH = {"bytes": 4, "count": 4, "seconds": 10}
+_GROWTH = {"bytes": 16, "count": 8, "seconds": 10}
+_GROWTH_OF_MEMORY = 4
+_GROWTH_BEYOND_NEED = 2
+_MOST_SIZE = 1 << 45
 _MEBIBYTE, _GIBIBYTE = 1 << 20, 1 << 30
 _IDLE_BYTES = 300 * _MEBIBYTE
 """What an idle worker and its libraries take of the memory, at most as a rule."""
@@ -61,6 +65,12 @@ def raised_limit(violation: Violation, code: str | None, leeway: Leeway) -> Rais
     name = limit_of(violation)
     if name is None:
         return None
+    if violation.values.get("full_of") == "names":
+        return _more_names(name, code, leeway)
+    return _raised(name, violation, code, leeway)
+
+
+def _raised(name: str, violation: Violation, code: str | None, leeway: Leeway) -> Raise | None:
     typed, field, unit = TYPED[name]
     allowed = violation.limit.allowed if violation.limit is not None else None
     if allowed is None:
@@ -75,7 +85,8 @@ def raised_limit(violation: Violation, code: str | None, leeway: Leeway) -> Rais
     if most is not None and least > most:
         return None  # even the ceiling is less than the cell's largest piece
     used = violation.limit.used if violation.limit is not None and violation.limit.used else 0
-    wished = max(_GROWTH[unit] * allowed, *(_wishes(name, need, used)))
+    growth = _GROWTH_OF_MEMORY if name == "memory" else _GROWTH_BEYOND_NEED if need.total else _GROWTH[unit]
+    wished = max(growth * allowed, *(_wishes(name, need, used)))
     value = wished if most is None else min(wished, most)
     text, value = _typed(value, unit, most)
     if value <= allowed:
@@ -84,6 +95,20 @@ def raised_limit(violation: Violation, code: str | None, leeway: Leeway) -> Rais
     if name in _IN_MEMORY:
         return _with_memory(raised, min(value, need.total or value / 2), leeway)
     return _with_threads(name, raised, code, leeway)
+
+
+def _more_names(name: str, code: str | None, leeway: Leeway) -> Raise | None:
+    """Return the size with which a folder takes as many names as the cell makes: they go with the size."""
+    typed, field, _ = TYPED[name]
+    size, (known, most) = leeway.sizes.get(field), leeway.most_of(field)
+    if size is None or not known:
+        return None
+    wished = max(4 * inodes_for(int(size)), 2 * count_needed(code or "").single)
+    value = size
+    while inodes_for(int(value)) < wished and value < _MOST_SIZE:
+        value *= 2
+    text, value = _typed(value if most is None else min(value, most), "bytes", most)
+    return Raise({field: value}, f"%sentinel_limit {typed}={text}") if value > size else None
 
 
 def _with_threads(name: str, raised: Raise, code: str | None, leeway: Leeway) -> Raise | None:
@@ -135,6 +160,8 @@ def _typed(value: float, unit: str, most: float | None) -> tuple[str, float]:
         for size, letter in ((_GIBIBYTE, "G"), (_MEBIBYTE, "M"), (1 << 10, "K")):
             if value >= size:
                 rounded = math.ceil(value / size)
+                if rounded > 64 and (most is None or 16 * math.ceil(rounded / 16) * size <= most):
+                    rounded = 16 * math.ceil(rounded / 16)
                 if most is None or rounded * size <= most:
                     return f"{rounded}{letter}", rounded * size
         return str(math.floor(value)), math.floor(value)

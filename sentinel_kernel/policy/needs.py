@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MOST = 1 << 50
 _DEPTH = 2
+_MOST_WORDS = 64
 _POINTER = 8
 _NUMBER = 32  # an int or float object of CPython
 _OBJECT = 64
@@ -72,6 +73,10 @@ def _needed(code: str, of_node: _OfNode, of_shell: _OfShell, depth: int) -> Need
                 total, single = total + found, max(single, found)
     for node, times in _with_times(cell, numbers):
         amount = of_node(cell, node, numbers) or 0.0
+        if isinstance(node, ast.List | ast.Tuple) and len(node.elts) <= _MOST_WORDS:
+            # the words of a command
+            texts = [item.value for item in node.elts if isinstance(item, ast.Constant)]
+            amount = amount or sum(of_shell(" ".join(text for text in texts if isinstance(text, str))))
         if not amount and isinstance(node, ast.Constant) and isinstance(node.value, str) and depth < _DEPTH:
             shell = sum(of_shell(node.value))
             inner = Need(shell, shell)

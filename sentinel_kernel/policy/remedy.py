@@ -10,9 +10,10 @@ from sentinel_kernel.abi.socket import FAMILIES
 from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.cell_source import CellSource
 from sentinel_kernel.policy.compare import compiled, lets_through
+from sentinel_kernel.policy.destinations import CLIENT as LEADS_ANYWHERE
+from sentinel_kernel.policy.destinations import INSIDE as LEADS_INSIDE
 from sentinel_kernel.policy.destinations import OUTSIDE as LEADS_OUTSIDE
-from sentinel_kernel.policy.destinations import UNKNOWN as LEADS_ANYWHERE
-from sentinel_kernel.policy.destinations import destination_of
+from sentinel_kernel.policy.destinations import destination_of, is_client
 from sentinel_kernel.policy.host_commands import host_commands
 from sentinel_kernel.policy.limit_remedy import TYPED, limit_of, raised_limit
 from sentinel_kernel.policy.repair import code_changes
@@ -156,7 +157,11 @@ def _profiles(violation: Violation, code: str | None, leeway: Leeway, machine: s
     profile, why = switch_profile(violation, leeway), _SWITCH
     if profile is not None and violation.resource == NETWORK and violation.syscall == "socket":
         # The socket would be allowed, but what many programs open it for lies outside, and fails all the same.
-        if destination_of(code) in (LEADS_OUTSIDE, LEADS_ANYWHERE):
+        destination = destination_of(code)
+        calls = destination == LEADS_ANYWHERE or (
+            destination != LEADS_INSIDE and is_client(violation.library)
+        )
+        if not code or calls or destination == LEADS_OUTSIDE:
             return []
         why = _SWITCH_LOOPBACK
     elif (

@@ -16,7 +16,7 @@ from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.remedy import beyond_ceiling, remedies_for
 from sentinel_kernel.policy.request import Request
 from sentinel_kernel.policy.verdict import judge
-from sentinel_kernel.policy.violation import Limit, Violation, make_violation
+from sentinel_kernel.policy.violation import Frame, Limit, Violation, make_violation
 from sentinel_kernel.record import replace
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -70,7 +70,7 @@ def test_a_server_inside_the_sandbox_gets_the_profile_with_loopback() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        None, "", "s = f()",
+        None, "",
         'import urllib.request\nurllib.request.urlopen("https://example.org/data.csv")',
         'import socket\nsocket.create_connection(("example.org", 80))',
         "import socket\ns = socket.socket()\ns.connect((host, 80))",
@@ -95,6 +95,14 @@ def test_no_profile_is_offered_for_a_socket_that_may_lead_outside(code: str | No
 )
 def test_what_speaks_with_itself_gets_the_profile(code: str) -> None:
     assert texts(refused("socket", 2, 1), code) == ["%sentinel_profile datascience"]
+
+
+@pytest.mark.parametrize("file", ["urllib3/connection.py", "http/client.py"])
+def test_a_library_that_calls_others_gets_no_profile(file: str) -> None:
+    called = replace(refused("socket", 2, 1), library=Frame(file, 1, "connect"))
+    assert texts(called, "work(3)") == []
+    assert texts(called, "work(port, host='localhost')") == ["%sentinel_profile datascience"]
+    assert texts(refused("socket", 2, 1), "work(3)") == ["%sentinel_profile datascience"]
 
 
 @pytest.mark.parametrize("kind", [3, 10, 3 | 0o2000000])
@@ -164,7 +172,11 @@ def test_a_profile_that_shows_the_folder_is_offered() -> None:
         (limited("cpu_seconds", 1, "seconds"), None, "%sentinel_limit cpu_seconds=30"),
         (limited("file_size", 1 << 20), "f.write(b'x' * (3 << 20))", "%sentinel_limit file_size=6M"),
         (limited("output", 1 << 20), "print('x' * 3000000)", "%sentinel_limit output=6M"),
-        (limited("shm", 128 * MIB), "SharedMemory(create=True, size=200 << 20)", "%sentinel_limit shm=512M"),
+        (limited("shm", 128 * MIB), "SharedMemory(create=True, size=200 << 20)", "%sentinel_limit shm=304M"),
+        (limited("disk", 256 * MIB), "run(['dd', 'of=x', 'bs=1M', 'count=300'])", "%sentinel_limit disk=512M"),
+        (limited("file_size", MIB), "f.write(data)", "%sentinel_limit file_size=16M"),
+        (limited("tmp", 16384, "count", values={"full_of": "names"}), "for n in range(20_000): open(n, 'w')",
+         "%sentinel_limit tmp=1G"),
         (limited("tmp", 256 * MIB), "!dd if=/dev/zero of=/tmp/x bs=1M count=900",
          "%sentinel_limit tmp=2G memory=2G"),
         (occurred("child_killed", limit=Limit("memory", "kill", None, GIB, "bytes", own=False, backend="x")),
