@@ -108,7 +108,7 @@ class Explaining(Keeper):
                 return told
             measured = self._evidence.measured(current, name, entry)
             if measured is not None:
-                sure = {"confidence": "likely"} if name == FULL else {}
+                sure = {"confidence": "likely"} if measured.pop("guessed", name == FULL) else {}
                 event = {**measured, "place_of": {**place, **sure}, "msg_id": msg_id}
                 if event["name"] == "pids":
                     return {**self._evidence.owe(event), "owed": True}

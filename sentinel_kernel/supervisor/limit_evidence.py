@@ -116,9 +116,10 @@ def _open_files(current: Current) -> dict[str, Any] | None:
     if limit not in (allowed, allowed + LENT_FILES):
         return None  # as above
     used = count_files(current.worker_pid)
-    if used < allowed * _FILES and _table_size(current.worker_pid) <= allowed // 2:
+    seen = used >= allowed * _FILES
+    if not seen and _table_size(current.worker_pid) <= allowed // 2:
         return None  # it had a limit of its own meanwhile: the table of its files never was so large
-    return reached(current, "open_files", "refused", used, allowed, "count")
+    return {**reached(current, "open_files", "refused", used, allowed, "count"), "guessed": not seen}
 
 
 def _table_size(pid: int) -> int:

@@ -6,8 +6,10 @@ Nothing is called and no expression is run: only numbers, texts and names of the
 from __future__ import annotations
 
 import ast
+import io
 import linecache
 import operator
+import os
 import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -70,6 +72,24 @@ def largest_amount(inner: TracebackType | None) -> int | None:
     return max(
         (min(amount, _LARGEST) for amount in amounts if type(amount) is int and amount >= 0), default=None
     )
+
+
+def file_written(inner: TracebackType | None) -> object:
+    """Return the name of the file that a call was about, by its object or its descriptor; None where neither tells."""
+    node = _expression(inner)
+    if inner is None or not isinstance(node, ast.Call):
+        return None
+    frame = inner.tb_frame
+    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+        name = node.func.value.id
+        owner = frame.f_locals.get(name, frame.f_globals.get(name))
+        if isinstance(owner, io.IOBase):
+            return getattr(owner, "name", None)
+    number = _value(node.args[0], frame) if node.args else None
+    try:
+        return os.readlink(f"/proc/self/fd/{number}") if type(number) is int and number >= 0 else None
+    except OSError:
+        return None
 
 
 def opens_to_write(inner: TracebackType | None) -> bool:

@@ -19,6 +19,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from sentinel_kernel.worker.failed_call import (
     asked_bytes,
+    file_written,
     largest_amount,
     opens_to_write,
     starts_process,
@@ -180,6 +181,8 @@ def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[s
         facts["call"] = system_call_number(inner)
     elif facts["errno"] in (errno.EFBIG, errno.ENOSPC):
         facts["bytes"] = largest_amount(inner)
+        if (written := _path(file_written(inner), program=False)) is not None:
+            facts.setdefault("path", written)
     elif "path" in facts:
         facts["writes"] = opens_to_write(inner)
     return facts
@@ -253,13 +256,15 @@ def _site(frames: list[TracebackType], by: str) -> str:
 
 
 _NOTES = "sentinel_kernel/worker/started.py"
-"""Ours is between subprocess and the call that it makes."""
+_OPENS = "_modified_open"
+"""Ours is between subprocess and the call that it makes, IPython's own between a cell and ``open``."""
 
 
 def _frames(trace: TracebackType | None) -> Iterator[TracebackType]:
     count = 0
     while trace is not None and count < _FRAMES:
-        if not trace.tb_frame.f_code.co_filename.endswith(_NOTES):
+        code = trace.tb_frame.f_code
+        if code.co_name != _OPENS and not code.co_filename.endswith(_NOTES):
             yield trace
         trace = trace.tb_next
         count += 1
