@@ -32,7 +32,8 @@ _CLIENT_FUNCTIONS = frozenset(
 )
 _CLIENT_FILES = (
     "requests/", "urllib3/", "http/client.py", "urllib/request.py", "httpx/", "httpcore/", "aiohttp/client",
-    "smtplib.py", "ftplib.py", "imaplib.py", "poplib.py", "botocore/", "pip/", "paramiko/", "xmlrpc/client.py", "websocket/",
+    "smtplib.py", "ftplib.py", "imaplib.py", "poplib.py", "botocore/", "pip/", "paramiko/", "xmlrpc/client.py",
+    "websocket/",
 )  # fmt: skip
 
 _URL = re.compile(

@@ -12,6 +12,7 @@ from ipykernel.jsonutil import json_clean
 
 from sentinel_kernel.worker.failure_key import METADATA_KEY
 from sentinel_kernel.worker.forked import end_if_forked
+from sentinel_kernel.worker.leading_block import PREFIX, parse_leading_block
 from sentinel_kernel.worker.soft_memory import empty_frames, make_room, shorten
 from sentinel_kernel.worker.spare_files import lend_files
 
@@ -104,12 +105,21 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
         """Return the Python that the cell's source stands for."""
         expected = self._expected
         if raw_cell != expected.code:
-            return str(super().transform_cell(raw_cell))
+            return self._transformed(raw_cell)
         if expected.transformed is None:
-            expected.transformed = str(super().transform_cell(raw_cell))
+            expected.transformed = self._transformed(raw_cell)
             return expected.transformed
         expected.code = None  # for these two, no third time
         return expected.transformed
+
+    def _transformed(self, raw_cell: str) -> str:
+        """Transform a cell whose leading magics of ours may stand above a ``%%`` magic, which IPython wants first."""
+        if raw_cell.startswith(PREFIX) and "\n%%" in raw_cell:
+            end = parse_leading_block(raw_cell).end_offset
+            rest = raw_cell[end:].lstrip("\n")
+            if end and rest.startswith("%%"):
+                return f"{super().transform_cell(raw_cell[:end])}{super().transform_cell(rest)}"
+        return str(super().transform_cell(raw_cell))
 
 
 # Libraries tell where they run by the shell's class.
