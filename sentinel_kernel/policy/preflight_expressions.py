@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 
 from sentinel_kernel.policy.preflight_cell import MARK
 from sentinel_kernel.policy.preflight_code import (
@@ -80,7 +81,7 @@ class Seen(Record):
     after_effects: bool
 
 
-class Expressions:
+class Expressions(ABC):
     """Walks the expressions of one cell. ``names`` are changed as its statements change them."""
 
     def __init__(self, cell: TypedCell, names: Names, judge: CallJudge, number: int) -> None:
@@ -99,9 +100,9 @@ class Expressions:
         """A statement before has ended the cell, or the function that is being followed."""
         self.seen: list[Seen] = []
 
+    @abstractmethod
     def _block(self, statements: Sequence[ast.stmt]) -> None:
         """Follow statements in their order."""
-        raise NotImplementedError
 
     # --- expressions
 
