@@ -135,6 +135,8 @@ class Limits:
             "own": own,
             "detail": "",
         }
+        if cell is not None and _about(limit) not in cell.notices:
+            limit["place_of"] = _output_place(cell)
         self.show(limit, cell)
         return False
 
@@ -230,6 +232,16 @@ class Limits:
         fields: Json = {"limits": dict(change.limits), "drop": list(change.drop)}
         fields["granted"] = list(lifecycle.granted_limits)
         lifecycle.link.request(protocol.OP_LIMIT, fields, answered, CELL_SECONDS)
+
+
+def _output_place(cell: Cell) -> Json | None:
+    """Return the line of a cell that most likely put out too much; no stack tells it any more."""
+    from sentinel_kernel.policy.output_line import output_line  # noqa: PLC0415 - seldom
+
+    found = output_line(cell.code)
+    if found is None:
+        return None
+    return {"line": found.line, "function": found.function, "library": None, "confidence": "likely"}
 
 
 def _about(limit: Json) -> str:

@@ -79,6 +79,8 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
     values = {}
     if machine:
         values["machine"] = "short"
+    if told.get("said") is True:
+        values["said"] = "cell"  # and what was measured does not show it
     if told.get("detail") == "inodes":
         values["full_of"] = "names"
     if not allowed:
@@ -146,7 +148,7 @@ def _placed(made: Violation, place: object) -> Violation:
         line=place.get("line"),
         function=place.get("function"),
         library=Frame(**library) if isinstance(library, dict) else None,
-        confidence=place.get("confidence") or made.confidence,
+        confidence="likely" if "likely" in (place.get("confidence"), made.confidence) else "certain",
     )
 
 

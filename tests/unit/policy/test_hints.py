@@ -122,6 +122,12 @@ def test_what_a_cell_says_of_itself_is_said_to_be_its_own_word() -> None:
     assert done.confidence == "likely"
     assert done.message is not None
     assert done.message.en.startswith("The cell says so")
+    # That a line is not certain says nothing of the limit.
+    place = {"line": 1, "function": "f", "library": None, "confidence": "likely"}
+    done = complete(limit_violation({**told, "said": False, "place_of": place}, id="x", time_ms=0))
+    assert done.confidence == "likely"
+    assert done.message is not None
+    assert "The cell says so" not in done.message.en
 
 
 def test_the_profile_that_gives_least_is_offered() -> None:
