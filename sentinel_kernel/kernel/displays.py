@@ -100,7 +100,7 @@ class Displays:
             placed |= {"cell": cell.request.msg_id, "execution_count": cell.execution_count}
         else:
             placed["execution_count"] = earlier.execution_count
-        line = violation.get("line")
+        line = violation.get("line") or violation.get("started_line")
         lines = (cell if earlier is None else earlier).code.split("\n")
         if isinstance(line, int) and 1 <= line <= len(lines) and not violation.get("source"):
             placed["source"] = lines[line - 1].strip()[:200]

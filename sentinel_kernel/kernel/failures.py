@@ -12,6 +12,7 @@ from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.rendering import printable, said
+from sentinel_kernel.kernel.violation_card import first_command
 from sentinel_kernel.kernel.well_formed import METADATA_BYTES
 from sentinel_kernel.kernel.wire import CONTENT, HEADER_BYTES, METADATA, PARENT, decode, encode, text_of
 from sentinel_kernel.policy.failure_report import METADATA_KEY, REPORT_BYTES, read_report, to_json
@@ -153,8 +154,10 @@ class Failures:
         message = printable(said(violation, "message", language), _WORDS_CHARACTERS)
         hint = printable(said(violation, "hint", language), _WORDS_CHARACTERS)
         lead, hint_lead = ("[Sentinel：", "提示：") if language == "zh" else (" [Sentinel: ", " HINT: ")
-        content["evalue"] = f"{value}{lead}{message}{hint_lead}{hint}]"
-        content["traceback"] = [*trace, f"\n[SEMANTIC] {message}\nHINT → {hint}"]
+        command = first_command(violation)
+        tried, tried_below = (f" TRY: {command}", f"\nTRY → {command}") if command else ("", "")
+        content["evalue"] = f"{value}{lead}{message}{hint_lead}{hint}{tried}]"
+        content["traceback"] = [*trace, f"\n[SEMANTIC] {message}\nHINT → {hint}{tried_below}"]
         parts[CONTENT] = encode(content)
 
 

@@ -72,6 +72,8 @@ def violation_bundle(violation: Json, language: str, limit: Json | None = None) 
     if repeated:
         plain += f" (×{repeated})"
     plain += f"\nHINT → {printable(hint, TEXT_CHARACTERS)}"
+    if command := first_command(violation):
+        plain += f"\nTRY → {command}"
     bundle: Json = {VIOLATION_TYPE: violation}
     if limit is not None:
         english, chinese = (
@@ -80,6 +82,15 @@ def violation_bundle(violation: Json, language: str, limit: Json | None = None) 
         bundle[NOTICE_TYPE] = notice_data("limit", english, chinese) | {"limit": limit}
     html = _Card(violation, language).html(message, hint, repeated)
     return {**bundle, "text/html": html, "text/plain": plain}
+
+
+def first_command(violation: Json) -> str:
+    """Return the first remedy where it is a command for the host's terminal, "" otherwise: the hint only says so."""
+    remedies = violation.get("remedies")
+    first = remedies[0] if isinstance(remedies, list | tuple) and remedies else None
+    if not isinstance(first, dict) or first.get("kind") != "command":
+        return ""
+    return printable(first.get("text", ""))
 
 
 class _Card:

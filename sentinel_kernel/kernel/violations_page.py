@@ -76,7 +76,7 @@ def violations_page(told: SessionViolations, number: int, *, chinese: bool) -> J
             str(place),
             str(record.get("count") or 1),
             cause_name(record, chinese=chinese) + _subject(record),
-            str(record.get("line") or "-"),
+            str(record.get("line") or record.get("started_line") or "-"),
             f"[{record['execution_count']}]" if record.get("execution_count") else "-",
             rendering.printable(rendering.said(record, "message", language), _MESSAGE_CHARACTERS),
             rendering.printable(rendering.said(record, "hint", language), _MESSAGE_CHARACTERS),

@@ -74,6 +74,8 @@ class Places:
                 self._ledger.record(add(made, place))
             elif place is not None:
                 self._ledger.change(made.id, lambda violation: add(violation, place))
+            if add is started and place is not None and place.line is not None:
+                self._started_there(request.pid, place)
 
         if add is placed:
             self._line.ask_held(request.pid, request.tid, found, answer)
@@ -83,6 +85,13 @@ class Places:
                 found(None)
             answer()
         return True
+
+    def _started_there(self, process: int, place: Place) -> None:
+        """Name the line that started ``process`` in all that it was refused, not in what was asked about alone."""
+        self._starts[process] = replace(place, sure=False)
+        for told in self._ledger.violations():
+            if told.process is not None and told.process.pid == process and told.started_line is None:
+                self._ledger.change(told.id, lambda violation: started(violation, place))
 
     def kill(self, violation: Violation, request: Request, done: Callable[[Place | None], None]) -> bool:
         """Find where a recorded call comes from that is never answered; False where nobody can tell.
