@@ -15,6 +15,7 @@ from sentinel_kernel.record import Record
 MARK = "__sentinel_preflight__"
 """The function whose calls stand for magics; the argument is the magic's index."""
 
+_OWN_MAGICS = "%sentinel_"
 _PYTHON_MAGICS = frozenset(("capture", "prun", "time", "timeit"))
 """Cell magics whose body is code of the notebook itself."""
 
@@ -53,10 +54,15 @@ def read_cell(code: str) -> TypedCell | None:
     first = next((index for index, line in enumerate(lines) if line.strip()), None)
     if first is None:
         return TypedCell(ast.Module([], []), ())
-    if lines[first].startswith("%%") and (found := _cell_magic(lines, first)) is not None:
+    top = first
+    if lines[first].startswith(_OWN_MAGICS):
+        # Magics of the host's may stand above a cell magic, which IPython wants first.
+        while top < len(lines) - 1 and (not lines[top].strip() or lines[top].startswith((_OWN_MAGICS, "#"))):
+            top += 1
+    if lines[top].startswith("%%") and (found := _cell_magic(lines, top)) is not None:
         if found.name in _PYTHON_MAGICS:
-            return read_cell("\n" * (first + 1) + found.body)
-        return TypedCell(_parsed(f"{chr(10) * first}{MARK}(0)") or ast.Module([], []), (found,))
+            return read_cell("\n" * (top + 1) + found.body)
+        return TypedCell(_parsed(f"{chr(10) * top}{MARK}(0)") or ast.Module([], []), (found,))
     tree = _parsed(code)
     if tree is not None:
         return TypedCell(tree, ())

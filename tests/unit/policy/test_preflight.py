@@ -162,6 +162,8 @@ REFUSED = [
     ("!echo a > /etc/motd", [(1, "path_read_only")], [(1, "path_read_only")]),
     ("!strace -f ls", [(1, "call")], [(1, "call")]),
     ("%%time\nimport socket\nsocket.socket()", [(3, "call")], []),
+    ("%sentinel_status\n\n%%time\nimport socket\nsocket.socket()", [(5, "call")], []),
+    ("%sentinel_status\n%%bash\nsudo ls", [(3, "call")], [(3, "call")]),
     ("import socket\n%time socket.socket()", [(2, "call")], []),
     ("\n\n  import os\n  !true\n  os.chroot('/')", [(5, "call")], [(5, "call")]),
     ("%sentinel_status\nimport os; os.chroot('/')", [(2, "call")], [(2, "call")]),
