@@ -115,6 +115,7 @@ def least_first(profiles: Iterable[Profile], machine: str) -> list[Profile]:
     )
 
 
+@lru_cache(maxsize=64)
 def _privileges(profile: Profile, machine: str) -> int:
     rules = compiled(profile, machine).rules.values()
     return sum(any(rule.action.kind in _LETS_THROUGH for rule in of_call) for of_call in rules)

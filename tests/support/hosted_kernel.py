@@ -26,6 +26,8 @@ from waiting import wait_until
 from sentinel_kernel.kernel.large_frame import Ledger
 from sentinel_kernel.kernel.wire import DELIMITER, encode, split
 from sentinel_kernel.kernel.zmtp import Limits, Stream
+from sentinel_kernel.policy.decode import Argument
+from sentinel_kernel.policy.violation import VERSION, Process, Violation
 from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:
@@ -36,35 +38,26 @@ CHANNELS = {"shell": "ROUTER", "control": "ROUTER", "stdin": "ROUTER", "iopub": 
 SECONDS = 20.0
 
 
-VIOLATION: dict[str, Any] = {
-    "id": "v1",
-    "version": 1,
-    "syscall": "socket",
-    "number": 41,
-    "architecture": "x86_64",
-    "arguments": [{"name": "family", "value": 2, "text": "AF_INET", "untrusted": False}],
-    "values": {"family": "AF_INET"},
-    "resource": "network",
-    "profile": "strict",
-    "rule": "NOTIFY by default",
-    "origin": "default",
-    "action": "NOTIFY",
-    "errno": 1,
-    "errno_name": "EPERM",
-    "outcome": "refused",
-    "process": {"pid": 7, "command": "python3", "is_worker": True},
-    "count": 1,
-    "first_time_ms": 1,
-    "last_time_ms": 1,
-    "confidence": "certain",
-    "cell": None,
-    "execution_count": None,
-    "line": None,
-    "source": None,
-    "message": None,
-    "hint": None,
-    "remedies": [],
-}
+VIOLATION: dict[str, Any] = Violation(
+    id="v1",
+    version=VERSION,
+    profile="strict",
+    rule="NOTIFY by default",
+    origin="default",
+    action="NOTIFY",
+    outcome="refused",
+    first_time_ms=1,
+    last_time_ms=1,
+    syscall="socket",
+    number=41,
+    architecture="x86_64",
+    arguments=(Argument("family", 2, "AF_INET", untrusted=False),),
+    values={"family": "AF_INET"},
+    resource="network",
+    errno=1,
+    errno_name="EPERM",
+    process=Process(7, "python3", is_worker=True),
+).to_json()
 """One refused call, as the supervisor tells of it."""
 
 
