@@ -30,6 +30,7 @@ _GRACE_SECONDS = 10.0
 """How long an interrupted cell may take to end before its kernel is ended."""
 
 _LOOK_SECONDS = 1.0
+_PAGE_SECONDS = 20.0
 _END_SECONDS = 20.0
 _LOG_BYTES = 2000
 HOST_MARK = "Sentinel "
@@ -59,7 +60,7 @@ class KernelSession:
     def __init__(self, name: str, folder: str, specifications: KernelSpecManager, kernel: str) -> None:
         self.name = name
         self.profile = ""
-        """The profile in force, as far as this server has chosen it."""
+        """The profile in force, as the kernel has told it last."""
 
         self.dangers = DangerousNotebook()
         """What the dangerous rules have read of its cells."""
@@ -145,12 +146,14 @@ class KernelSession:
             self.last_used = time.monotonic()
             self.cells += note
             try:
-                return await self._run(code, seconds, ask, stop)
+                return await self._run(code, seconds, ask, stop, note=note)
             finally:
                 self._halt = None
                 self.last_used = time.monotonic()
 
-    async def _run(self, code: str, seconds: float, ask: Asker | None, stop: asyncio.Future[str]) -> Ran:
+    async def _run(
+        self, code: str, seconds: float, ask: Asker | None, stop: asyncio.Future[str], *, note: bool
+    ) -> Ran:
         client = self._client
         if client is None or self.lost:
             return Ran(CellOutputs(), DIED, "error", None, 0.0, kernel_lost=True)
@@ -160,7 +163,7 @@ class KernelSession:
         self._halt = halt = asyncio.get_running_loop().create_future()
         clock = _Clock(seconds)
         outputs = CellOutputs()
-        msg_id = client.execute(code, allow_stdin=ask is not None, stop_on_error=True)
+        msg_id = client.execute(code, allow_stdin=ask is not None, store_history=note)
         reply = asyncio.ensure_future(_reply(client, msg_id))
         idle = asyncio.ensure_future(_gather(client, msg_id, outputs))
         prompts = asyncio.ensure_future(self._prompts(client, ask, clock, halt))
@@ -183,6 +186,17 @@ class KernelSession:
             for task in (reply, idle, prompts):
                 task.cancel()
             await asyncio.gather(reply, idle, prompts, ends, return_exceptions=True)
+
+    async def limits(self) -> dict[str, Any]:
+        """Return the kernel's own page of its limits, as data; it tells which profile is in force, too.
+
+        Its trusted side makes it: the code in the sandbox has no part in it.
+        """
+        ran = await self.run("%sentinel_limit", _PAGE_SECONDS, note=False)
+        told = ran.outputs.limits or {}
+        if isinstance(profile := told.get("profile"), str):
+            self.profile = profile
+        return told
 
     async def _ended(
         self, ends: asyncio.Future[Any], stops: tuple[asyncio.Future[str], ...], clock: _Clock

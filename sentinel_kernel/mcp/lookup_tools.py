@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 DEFAULT_LIMIT, MOST = 20, 100
-_PAGE_SECONDS = 20.0
 _COLUMNS = (
     "id", "ts", "last_ts", "count", "syscall_name", "action", "result", "errno", "profile", "rule", "resource",
     "arguments", "process", "line", "semantic_msg", "hint", "remedy",
@@ -100,9 +99,8 @@ class LookupTools:
             "totals": None,
         }
         if not kernel.busy:
-            # The kernel's own page, which its trusted side makes: the code in the sandbox has no part in it.
-            ran = await kernel.run("%sentinel_limit", _PAGE_SECONDS, note=False)
-            told = ran.outputs.limits or {}
+            told = await kernel.limits()
+            used["profile"] = kernel.profile
             used["limits"], used["kept_by"] = told.get("limits") or [], str(told.get("kept_by") or "")
         try:
             used.update(await asyncio.to_thread(self._recorded, kernel.run_name))

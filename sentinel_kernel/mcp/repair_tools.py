@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.repair_advice import Repair
 
 Json = dict[str, Any]
-_PAGE_SECONDS = 20.0
 _SWITCH = "%sentinel_profile"
 
 
@@ -136,8 +135,8 @@ class RepairTools:
         kernel = next((one for one in self._pool.kernels if one.name == name), None)
         ready: Json = {}
         if kernel is not None and kernel.profile == profile and not kernel.busy:
-            ran = await kernel.run("%sentinel_limit", _PAGE_SECONDS, note=False)
-            rows = [row for row in (ran.outputs.limits or {}).get("limits") or [] if isinstance(row, dict)]
+            told = await kernel.limits()
+            rows = [row for row in told.get("limits") or [] if isinstance(row, dict)]
             ready = {
                 key: {str(row.get("field")): row.get(column) for row in rows}
                 for key, column in (("sizes", "value"), ("ceiling", "ceiling"))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 _SWITCH_SECONDS = 120.0
+_MAGIC = "%sentinel_"
 _MOST_IMAGES = 4
 _NOTEBOOK_CHARACTERS = 200_000
 """Of outputs in one result; cells beyond it keep their status, hint and violations alone."""
@@ -72,6 +73,8 @@ class RunningTools:
         self, job: Job, kernel: KernelSession, code: str, seconds: float, notes: list[str]
     ) -> Answer:
         ran = await kernel.run(code, seconds, _asker(job, kernel), job.stop)
+        if _MAGIC in code and not ran.kernel_lost:
+            await kernel.limits()  # the cell may have changed the profile
         if ran.kernel_lost:
             await self._pool.end(kernel.name, "it had to be ended")
         content = cell_result.of_ran(ran, kernel.name, kernel.profile, self._language, notes)

@@ -137,6 +137,12 @@ def test_a_profile_within_the_ceiling_keeps_the_variables(helper: Assistant) -> 
     told = helper.cell("print(kept)", profile="datascience")
     assert (told["stdout"], told["profile"]) == ("6\n", "datascience")
     assert helper.cell("print(kept)", profile="strict")["profile"] == "strict"
+    assert (
+        helper.cell("%sentinel_profile datascience\n1 / 0")["profile"] == "datascience"
+    )  # by the code's own magic
+    before = helper.cell("print(kept)", profile="strict")
+    helper.data("resource_usage")
+    assert helper.cell("1")["execution_count"] == before["execution_count"] + 1
 
 
 def test_profiles_tell_how_far_a_cell_may_go(helper: Assistant) -> None:
