@@ -85,7 +85,10 @@ def test_a_rule_that_kills_is_explained_and_the_next_cell_works(book: Notebook) 
     assert killed.reply["ename"] == "SandboxDied"
     assert "mount" in killed.reply["evalue"]
     assert "survived" not in killed.text
-    assert [violation["action"] for violation in killed.bundles(VIOLATION_TYPE)] == ["KILL"]
+    # The advice of preflight becomes the violation: one display tells of one call.
+    assert killed.kinds.count("display_data") == 1
+    told = [content["data"] for kind, content in killed.outputs if kind == "update_display_data"]
+    assert {data[VIOLATION_TYPE]["action"] for data in told} == {"KILL"}
     assert waiting.reply["status"] == "aborted"
     assert book.run("print('again')").text == "again\n"
 
