@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import posixpath
 import re
 
@@ -24,7 +25,7 @@ _URL = re.compile(
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 _INSIDE = frozenset(("", "localhost", "sentinel", "ip6-localhost", "0.0.0.0", "::", "::1", "0"))  # noqa: S104 - names to compare with
 _HOST_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?")
-_ELSEWHERE = ("/dev", "/proc", "/mnt")
+_ELSEWHERE = ("/dev", "/proc")
 """Where the sandbox has files of its own, and what can be written depends on which."""
 
 
@@ -43,8 +44,8 @@ class System:
         """Return why the call is refused, with ``arguments`` as far as they are known; None where it may not be."""
         number = self._policy.architecture.syscalls.get(name)
         rule = None if number is None else self._deciding(number, arguments or {})
-        if rule is None or not rule.action.refuses:
-            return None
+        if rule is None or not rule.action.refuses or rule.action.errno == errno.ENOSYS:
+            return None  # what Linux may not have at all, programs do without
         kills = rule.action.kind is ActionKind.KILL
         return Judged(
             cause="call",

@@ -48,6 +48,7 @@ HOSTS: Final[dict[str, tuple[int, str, bool]]] = {
 LOOKUPS: Final = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyname_ex")
 SERVERS: Final = (
     "http.server.HTTPServer",
+    "socket.create_server",
     "http.server.ThreadingHTTPServer",
     "socketserver.TCPServer",
     "socketserver.ThreadingTCPServer",
@@ -139,6 +140,7 @@ WRITES: Final[dict[str, tuple[tuple[int, str], ...]]] = {
     "shutil.move": ((1, "dst"),),
     "shutil.rmtree": ((0, "path"),),
     "joblib.dump": ((1, "filename"),),
+    "logging.FileHandler": ((0, "filename"),),
     "matplotlib.pyplot.savefig": ((0, "fname"),),
     "numpy.save": ((0, "file"),),
     "numpy.savetxt": ((0, "fname"),),

@@ -123,6 +123,12 @@ REFUSED = [
     ),
     ("import ctypes\nlibc = ctypes.CDLL(None)\nlibc.syscall(165, 0, 0)", [(3, "call")], [(3, "call")]),
     ("import os\nos.chroot('/tmp')", [(2, "call")], [(2, "call")]),
+    ("import socket\nsocket.create_server(('', 0))", [(2, "call")], []),
+    (
+        "import logging\nlogging.FileHandler('/mnt/x.log')",
+        [(2, "path_read_only")],
+        [(2, "path_read_only")],
+    ),
     ("import os\nos.setgroups([])", [(2, "call")], [(2, "call")]),
     ("import time\ntime.clock_settime(time.CLOCK_REALTIME, 0)", [(2, "call")], [(2, "call")]),
     ("open('/etc/hosts', 'a')", [(1, "path_read_only")], [(1, "path_read_only")]),
@@ -210,6 +216,7 @@ RUNS = [
     "def stream():\n    import os\n    yield os.chroot('/')\nstream()",
     "import pandas as pd\npd.read_csv('data.csv')\npd.read_csv(url)",
     "import ctypes\nctypes.CDLL('./libmine.so').mount(1)",
+    "import ctypes\nctypes.CDLL(None).syscall(425, 8, 0)",  # as if Linux did not have it
     "import ctypes\nctypes.CDLL(None).getpid()\nctypes.CDLL(None).syscall(39)",
     "open('/etc/hosts')\nopen('/tmp/x', 'w')\nopen('x', 'w')\nopen('/dev/null', 'w')\nopen('/proc/self/comm', 'w')",
     "open('/home/ada/notebooks/deep/x', 'w')\nopen('/home/ada/notebooks/../x', 'w')",

@@ -14,7 +14,7 @@ import pytest
 from sentinel_kernel.kernel.preflight_facts import gather
 from sentinel_kernel.kernel.scan import scan_notebook
 from sentinel_kernel.policy.dangerous import check_dangerous
-from sentinel_kernel.policy.preflight import Notebook
+from sentinel_kernel.policy.preflight import Notebook, check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -87,3 +87,35 @@ def test_the_tour_s_own_refusals_are_in_its_outputs() -> None:
     cells = json.loads((ROOT / "notebooks" / "tour.ipynb").read_text(encoding="utf-8"))["cells"]
     for one in scan_notebook(ROOT / "notebooks" / "tour.ipynb"):
         assert one["source"] in "".join(cells[one["cell"]]["source"])
+
+
+def test_the_corpus_of_honest_programs_raises_no_false_alarm(
+    monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "explained"))
+    import corpus
+
+    facts = {
+        profile: gather(profile, (), "/home/ada/notebooks") for profile in ("strict", "datascience", "web")
+    }
+    figures: Counter[str] = Counter()
+    for program in corpus.programs():
+        if program.profile not in facts:
+            continue
+        code = program.code.replace("{outside}", "/srv/data").replace("{home}", "/home/ada")
+        setup = [program.setup] if program.setup else []
+        found = [one for one in check(code, facts[program.profile], setup) if one.confidence == "certain"]
+        kind = "honest" if program.owned else "refused"
+        figures[kind] += 1
+        figures[f"{kind} found"] += bool(found)
+        if program.owned:
+            assert found == [], program.name
+        elif found:
+            figures["right line"] += found[0].line in program.lines
+    record_property(
+        "figures",
+        f"preflight on the corpus: {figures['honest']} honest programs, {figures['honest found']} false alarms; of "
+        f"{figures['refused']} refused ones {figures['refused found']} are told before, {figures['right line']} with "
+        "the line that is refused first",
+    )
+    assert figures["refused found"] >= 20
