@@ -158,7 +158,8 @@ class CellStart:
             error: Json = {} if only_magics or problem is None else problem.error(host.settings.language)
             self.refuse(cell, error)
             return
-        if error := host.preflight.examine(cell):
+        preflight = host.preflight
+        if preflight.refuses and (error := preflight.examine(cell)):
             self.refuse(cell, error)
             return
 
@@ -170,6 +171,8 @@ class CellStart:
             )
             host.execution.sent(cell)
             host.summary.begins(cell)
+            if not preflight.refuses:
+                preflight.examine(cell)  # the worker has it: no cell waits for what is advice alone
 
         host.cell_calls.begin_cell(begin_fields(cell), self._current(cell, forward))
 

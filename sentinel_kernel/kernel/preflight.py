@@ -53,6 +53,11 @@ class Preflight:
         self._notebook: Notebook | None = None
         self._dangerous_notebook: DangerousNotebook | None = None
 
+    @property
+    def refuses(self) -> bool:
+        """Whether a cell has to wait until it was looked at."""
+        return REFUSE in (self.mode, self.dangerous)
+
     def examine(self, cell: Cell) -> Json:
         """Look at a cell that is about to run: return the error that refuses it, or nothing."""
         if (self.mode == OFF and self.dangerous == OFF) or len(cell.code) > _MOST_CHARACTERS:
