@@ -78,7 +78,7 @@ class CellStart:
                 self._host.summary.turn(on=action == "summary on")
                 continue
             if isinstance(action, PreflightChange):
-                self._host.preflight.change(action)
+                cell.displays.append(self._host.preflight.change(action))
                 continue
             cell.displays.append(
                 self._host.live_status.show(cell.request.header)

@@ -95,10 +95,13 @@ class Preflight:
                 return True
         return self.dangerous != OFF and may_matter(code, DANGEROUS_WORDS, DANGEROUS_PARTS)
 
-    def change(self, change: PreflightChange) -> None:
-        """Do as a magic says from this cell on."""
+    def change(self, change: PreflightChange) -> Json:
+        """Do as a magic says from this cell on; return the page that tells what is done."""
+        from sentinel_kernel.kernel.preflight_magic import modes_page  # noqa: PLC0415 - only for the magic
+
         self.mode = change.mode or self.mode
         self.dangerous = change.dangerous or self.dangerous
+        return modes_page(self.mode, self.dangerous, chinese=self._host.settings.language == "zh")
 
     def _keep(self, code: str) -> None:
         self._pending.append(code)

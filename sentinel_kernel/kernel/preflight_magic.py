@@ -10,6 +10,8 @@ from sentinel_kernel.record import Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sentinel_kernel.kernel.wire import Json
+
 USAGE = " [off|advise|refuse] [--dangerous off|advise|refuse]"
 
 
@@ -31,6 +33,28 @@ def read_change(words: Sequence[str]) -> PreflightChange | None:
         dangerous = rest[1]
     known = (*PREFLIGHT_MODES, "")
     return PreflightChange(mode, dangerous) if mode in known and dangerous in known else None
+
+
+_MEANINGS = {
+    "off": ("off: nothing is looked at", "off：不检查"),
+    "advise": (
+        "advise: said before it runs where that matters, and the cell runs",
+        "advise：必要时事先提示，单元格仍会运行",
+    ),
+    "refuse": ("refuse: such a cell is not run", "refuse：不运行这样的单元格"),
+}
+
+
+def modes_page(preflight: str, dangerous: str, *, chinese: bool) -> Json:
+    """Return the bundle that tells what is done about cells before they run."""
+    from sentinel_kernel.kernel.rendering import table_bundle  # noqa: PLC0415 - only for the magic
+
+    language = int(chinese)
+    rows = [
+        (("lines that will be refused", "会被拒绝的行")[language], _MEANINGS[preflight][language]),
+        (("dangerous code", "危险代码")[language], _MEANINGS[dangerous][language]),
+    ]
+    return table_bundle(("Sentinel: before a cell runs", "Sentinel：单元格运行之前")[language], rows)
 
 
 def too_little(change: PreflightChange, preflight: str, dangerous: str) -> bool:

@@ -51,7 +51,7 @@ def _shown(result: Result) -> dict[str, list[str]]:
                 if "preflight" in data.get(NOTICE, {})
                 else "other"
             )
-            seen = displays.setdefault(content["transient"]["display_id"], [])
+            seen = displays.setdefault(content.get("transient", {}).get("display_id", ""), [])
             if seen[-1:] != [what]:
                 seen.append(what)
     return displays
@@ -106,9 +106,10 @@ def test_a_shell_line_with_a_violation_is_told_once(book: Notebook) -> None:
 def test_refuse_does_not_run_the_cell(book: Notebook) -> None:
     code = "%sentinel_preflight refuse\nran = 1\nimport socket\nsocket.socket()"
     result = book.run(code)
-    assert result.kinds == ["error"]
+    assert result.kinds == ["display_data", "error"]
+    assert "refuse: such a cell is not run" in result.bundles("text/plain")[0]
     assert result.reply["ename"] == "PreflightRefusal"
-    for said in (result.reply, result.outputs[0][1]):
+    for said in (result.reply, result.outputs[1][1]):
         assert "Line 4: socket.socket needs the network" in said["evalue"]
         assert "HINT → Download data" in said["evalue"]
         assert "`%sentinel_profile datascience`" in said["evalue"]
@@ -132,7 +133,7 @@ def test_the_profile_in_force_decides(book: Notebook) -> None:
 def test_off_says_nothing(book: Notebook) -> None:
     result = book.run("%sentinel_preflight off\nopen('made', 'w')\nimport socket\nsocket.socket()")
     assert result.reply["ename"] == "PermissionError"
-    assert list(_shown(result).values()) == [["violation"]]
+    assert list(_shown(result).values()) == [["other"], ["violation"]]
 
 
 def test_dangerous_code_is_advised_of_or_refused(book: Notebook) -> None:
@@ -140,7 +141,7 @@ def test_dangerous_code_is_advised_of_or_refused(book: Notebook) -> None:
     assert book.run(code).kinds == ["execute_result"]
     advised = book.run(f"%sentinel_preflight --dangerous advise\n{code}")
     assert _advice(advised) == [(3, "code-from-data")]
-    assert advised.kinds == ["display_data", "execute_result"]
+    assert advised.kinds == ["display_data", "display_data", "execute_result"]
     refused = book.run(f"%sentinel_preflight --dangerous refuse\n{code}")
     assert refused.reply["ename"] == "PreflightRefusal"
     assert "Rewrite it: ast.literal_eval" in refused.reply["evalue"]

@@ -60,6 +60,10 @@ def test_first_place_counts_and_a_locked_lab_has_its_profile_for_a_ceiling(tmp_p
     found = read_lab_config([second])
     assert found is not None
     assert (found.ceiling, found.locked, found.ask_seconds) == ("datascience", False, 9)
+    assert (found.preflight, found.dangerous) == ("", "")
+    found = read_lab_config([write(tmp_path / "c", preflight="refuse", dangerous="advise")])
+    assert found is not None
+    assert (found.preflight, found.dangerous) == ("refuse", "advise")
 
 
 @pytest.mark.usefixtures("roots")
