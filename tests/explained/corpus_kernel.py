@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
+from jupyter_core.utils import ensure_event_loop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+ensure_event_loop()  # jupyter_client keeps one for the whole process: no leftover of a test
 
 SECONDS = 120.0
 VIOLATION = "application/vnd.sentinel.violation+json"
@@ -244,5 +247,6 @@ def kernel(place: Host, profile: str, kind: str = "") -> Iterator[Kernel]:
             yield Kernel(manager, client, place, profile, work)
         finally:
             client.stop_channels()
+            client.context.destroy(linger=0)
             manager.shutdown_kernel()
             manager.cleanup_resources()

@@ -177,11 +177,13 @@ def figures(verdicts: Sequence[Verdict]) -> Figures:
 def totals(verdicts: Sequence[Verdict]) -> str:
     """Return the figures in words."""
     found = figures(verdicts)
-    return (
+    theirs = (
         f"{found.programs} programs: cause right {found.causes}, rule {found.rules}, line {found.lines},"
         f" said in the error {found.errors}, wrong {found.wrong}; first remedy worked {found.worked} of"
-        f" {found.tried}, none exists {found.none}; own failures {found.own}, blamed on the sandbox {found.false}"
+        f" {found.tried}, none exists {found.none}"
     )
+    own = f"{found.own} failures of their own, blamed on the sandbox {found.false}"
+    return "; ".join([theirs] * bool(found.programs) + [own] * bool(found.own))
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
