@@ -109,6 +109,8 @@ class Displays:
     def _place(self, known: Json, violation: Json, cell: Cell | None) -> None:
         """Show the line as soon as it is known: it comes a few milliseconds behind the refusal."""
         told = {key: violation[key] for key in _PLACE if key in violation}
+        if told.get("line") != known.get("line"):
+            told["source"] = None  # until now it was that of the line that started the process
         if violation.get("cell") is not None:
             told["cell"] = violation["cell"]
         placed = self._placed({**known, **told}, cell)

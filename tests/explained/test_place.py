@@ -251,7 +251,8 @@ def test_a_refusal_names_its_line(book: Notebook) -> None:
     for name, (code, expected) in REFUSED.items():
         told = violations(book, code)
         found = [(place(one), one["source"], one["process"]["is_worker"]) for one in told]
-        source = None if expected.line is None else code.split("\n")[expected.line - 1].strip()
+        line = expected.line or expected.started_line
+        source = None if line is None else code.split("\n")[line - 1].strip()
         if found != [(expected, source, expected.started_line is None)]:
             wrong[name] = found
     assert not wrong
