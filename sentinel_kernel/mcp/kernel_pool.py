@@ -89,6 +89,7 @@ class KernelPool:
         """
         kernel = self._kernels.get(_checked(name))
         if kernel is not None and not kernel.lost:
+            kernel.last_used = time.monotonic()  # not ended as unused before its cell begins
             return kernel, ""
         task = self._starting.get(name)
         if task is None:

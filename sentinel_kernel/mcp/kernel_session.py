@@ -143,13 +143,13 @@ class KernelSession:
         """
         stop = stop or asyncio.get_running_loop().create_future()
         async with self._turn:
-            self.last_used = time.monotonic()
             self.cells += note
             try:
                 return await self._run(code, seconds, ask, stop, note=note)
             finally:
                 self._halt = None
-                self.last_used = time.monotonic()
+                if note:  # to look at a kernel is not to use it
+                    self.last_used = time.monotonic()
 
     async def _run(
         self, code: str, seconds: float, ask: Asker | None, stop: asyncio.Future[str], *, note: bool

@@ -101,7 +101,7 @@ def test_the_end_of_the_connection_ends_every_kernel_even_a_busy_one(raw: Raw) -
     assert raw.process.wait(60) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.soak)])
 def test_a_signal_ends_every_kernel(raw: Raw, number: signal.Signals) -> None:
     below = kernels(raw)
     assert below
