@@ -250,12 +250,16 @@ def faults_of(place: Place, case: Case) -> list[str]:
     record = found[-1]
     message, hint = record["message"]["en"], record["hint"]["en"]
     subject = (record["subject"] or {"text": ""})["text"]
+    first = next(iter(record["remedies"]), {"kind": ""})
+    # A command for the host's terminal stands with the hint, which only says so.
+    command = first["text"] if first["kind"] == "command" else ""
+    tried, below = (f" TRY: {command}", f"\nTRY → {command}") if command else ("", "")
     checks = {
         f"line {record['line']}": record["line"] == case.line,
         f"subject {subject}": place.fill(case.subject) in subject,
-        f"evalue {error['evalue']}": error["evalue"].endswith(f"[Sentinel: {message} HINT: {hint}]"),
+        f"evalue {error['evalue']}": error["evalue"].endswith(f"[Sentinel: {message} HINT: {hint}{tried}]"),
         f"traceback {error['traceback'][-1]}": error["traceback"][-1]
-        == f"\n[SEMANTIC] {message}\nHINT → {hint}",
+        == f"\n[SEMANTIC] {message}\nHINT → {hint}{below}",
         # One event is one display: a cell that was refused twice has two.
         f"{len(told)} displays": len(told) == (2 if case.name == "call-again" else 1),
     }
