@@ -105,7 +105,7 @@ def _without_magics(lines: list[str]) -> tuple[list[str], list[Magic]]:
     index = 0
     while index < len(lines):
         line = lines[index]
-        if not state.at_statement:
+        if not state.at_statement or line.lstrip().startswith("#"):
             state.read(line)
             result.append(line)
             index += 1

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.preflight_names import Value
 
 _MOST_DEPTH = 4
+_MOST_FOLLOWED = 50
+"""How many calls of the notebook's own functions are followed in one cell."""
 _LEAVE: Final = frozenset(("sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"))
 _FAKES: Final = frozenset(
     (
@@ -96,6 +98,7 @@ class Expressions(ABC):
         self._place: ast.expr | None = None
         """The call that led into an earlier cell's function."""
         self._active: list[Own] = []
+        self._followed = 0
         self._gone = False
         """A statement before has ended the cell, or the function that is being followed."""
         self.seen: list[Seen] = []
@@ -183,8 +186,9 @@ class Expressions(ABC):
 
     def _follow(self, function: Own, call: ast.Call) -> None:
         """Go into a function of the notebook's own, as the call does."""
-        if function in self._active or len(self._active) >= _MOST_DEPTH:
+        if function in self._active or len(self._active) >= _MOST_DEPTH or self._followed >= _MOST_FOLLOWED:
             return
+        self._followed += 1
         self._active.append(function)
         outer, place, gone, certain = self._names, self._place, self._gone, self._certain
         inner = self._global.copy()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_TEXT = 64 * 1024
 _SEPARATORS = frozenset((";", "&", "&&", "|", "|&", "\n"))
 _BLOCK = re.compile(r"\s*(?:if|while|until|for|case|select|function|[A-Za-z_]\w*\s*\(\)|\{|\()(?:\s|$|;)")
-_END = re.compile(r"(?:^|.*[;\s])(?:fi|done|esac|\}|\))\s*;?\s*$")
+_ENDS = frozenset(("fi", "done", "esac", "}", ")"))
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[^\]]*\])?\s*(.*)", re.DOTALL)
 _UNKNOWN = re.compile(r"[$`{]")
@@ -89,7 +89,10 @@ class ShellJudge:
                 index += 1
                 line = f"{line[:-1]} {lines[index]}"
             index += 1
-            opens, closes = bool(_BLOCK.match(line)), bool(_END.match(line))
+            opens, closes = (
+                bool(_BLOCK.match(line)),
+                not _ENDS.isdisjoint(line.replace(";", " ").split()[-1:]),
+            )
             depth += opens
             if depth == 0:
                 for judged in self._line(line, moved=moved):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sentinel_kernel.policy.cause import CAUSES
 from sentinel_kernel.policy.compiled import compile_policy
+from sentinel_kernel.policy.dangerous import check_dangerous
 from sentinel_kernel.policy.preflight import Notebook, check
 from sentinel_kernel.policy.preflight_cell import MARK, read_cell
 from sentinel_kernel.policy.preflight_finding import Facts
@@ -402,3 +403,22 @@ def test_deep_text_raises_nothing() -> None:
     ):
         found = check(f"import os\nos.chroot('/')\n{code}", FACTS["strict"])
         assert len(found) <= 1
+
+
+HOSTILE = [
+    "#\\\n" * 20_000 + "!ls",
+    "%%bash\nif fi" + " " * 60_000 + "x",
+    "\n".join(f"def f{n}():\n    " + f"f{n + 1}();" * 300 for n in range(5)) + "\nf0()",
+    "!env " + "a=" * 30_000,
+    "!curl x | " * 6_000,
+    "if a: b = 1\n" * 4_000,
+    "x = " + "'a' + " * 900 + "'b'",
+    "%time " * 10_000,
+    "\n".join(f"n{n} = [x for x in y]" for n in range(2_500)),
+]
+
+
+@pytest.mark.parametrize("code", HOSTILE, ids=lambda code: ascii(code)[:30])
+def test_what_is_made_to_take_long_does_not(code: str) -> None:
+    assert check(code, FACTS["strict"]) == ()
+    assert check_dangerous(code) == () or "curl" in code
