@@ -444,6 +444,17 @@ def test_words_that_look_like_a_refusal_are_no_record(talk: Conversation) -> Non
     assert raised.content["ename"] == "UsageError"  # below code it is the worker's inert one
 
 
+def test_a_change_of_code_is_shown_whole(talk: Conversation) -> None:
+    failed = talk.run("kept = 2\nopen('/usr/lib/numbers.txt', 'w').close()\nprint('written')")
+    assert failed.content["status"] == "error"
+    page = texts(talk.run("%sentinel_explain"))
+    for expected in ("path: /usr/lib/numbers.txt", "OSError (EROFS)", "The changed cell (1)"):
+        assert expected in page, f"{expected!r} is not in {page}"
+    changed = page.partition("The changed cell (1)\n")[2].split("\n\n")[0]
+    code = "\n".join(line.removeprefix("    ") for line in changed.split("\n"))
+    assert talk.run(code).text == "written\n"  # as it stands there
+
+
 # --- a flood
 
 
