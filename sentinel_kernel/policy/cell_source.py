@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     _Node = TypeVar("_Node", bound=ast.AST)
 
-LONGEST_CELL = 60_000
+LONGEST_CELL = 30_000
 """Characters; what is longer is not looked at: it was written by a program, and reading it takes time."""
 
 _MOST_PLACES = 32
+_MOST_STEPS = 5000
 _LINE_MAGIC = re.compile(r"(?P<indent>\s*)(?:(?P<target>[\w.]+)\s*=\s*)?(?:!|%(?!%)|\?)")
 _SHELL_LINE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?(?:!|%(?:sx|system|sc)\s)")
 _PYTHON_CELL_MAGICS = frozenset(("time", "timeit", "capture", "prun", "debug", "python", "python3"))
@@ -46,6 +47,8 @@ class CellSource:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.steps = _MOST_STEPS
+        """How far uses of names are still followed in this cell: it may have been written to take forever."""
         self.shell = False
         """Whether the whole cell is a shell's."""
         self.masked: set[int] = set()

@@ -179,8 +179,9 @@ def _fetches(cell: CellSource) -> bool:
         for start, end in cell.shell_lines()
     ):
         return True
+    lines = cell.text.splitlines()
     for number in cell.masked:
-        line = cell.text.splitlines()[number - 1] if number <= cell.text.count("\n") + 1 else ""
+        line = lines[number - 1] if number <= len(lines) else ""
         if re.match(r"\s*%(?:pip|conda|mamba)\s+install", line):
             return True
     modules = {name.partition(".")[0] for name in cell.imports.values()} | set(cell.imports.values())

@@ -99,9 +99,20 @@ def with_value(cell: CellSource, literal: Literal, old: str, new: str) -> str | 
     return f"b{written}" if isinstance(getattr(literal.node, "value", None), bytes) else written
 
 
-def uses(cell: CellSource, node: ast.AST, depth: int = 0) -> list[Use]:
-    """Return what the cell does with the path that ``node`` is (the beginning of), in the order of the lines."""
+def uses(cell: CellSource, node: ast.AST) -> list[Use]:
+    """Return what the cell does with the path that ``node`` is (the beginning of), in the order of the lines.
+
+    A cell that would take long to follow is followed only so far.
+    """
+    return _uses(cell, node, 0, set())
+
+
+def _uses(cell: CellSource, node: ast.AST, depth: int, seen: set[ast.AST]) -> list[Use]:
     found: list[Use] = []
+    if node in seen or cell.steps <= 0:
+        return found
+    seen.add(node)
+    cell.steps -= 1
     current, parent = _outermost(cell, node)
     if isinstance(parent, ast.Call) and current is not parent.func:
         found.append(Use(_kind(cell, parent, current), parent.lineno))
@@ -111,7 +122,7 @@ def uses(cell: CellSource, node: ast.AST, depth: int = 0) -> list[Use]:
             found.append(Use(_kind(cell, call, None), call.lineno))
     elif depth < _DEPTH:
         for other in _carriers(cell, parent):
-            found += uses(cell, other, depth + 1)
+            found += _uses(cell, other, depth + 1, seen)
             if len(found) > _MOST_USES:
                 break
     return sorted(found, key=lambda use: use.line)

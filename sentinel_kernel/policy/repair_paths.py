@@ -35,7 +35,7 @@ _SETTING_FOLDERS = words(
     "/etc/udev/rules.d /etc/ssh /etc/apt /etc/apt/sources.list.d /usr/lib/systemd/system"
 )
 _SHELL_TARGET = re.compile(
-    r"(?:>{1,2}\s*|\b(?:touch|mkdir|tee)\s+(?:-\w+\s+)*|\bof=|\s-o\s*|\b(?:cp|mv|ln|install)\s[^;&|\n]*\s)"
+    r"(?:>{1,2}\s*|\b(?:touch|mkdir|tee)\s+(?:-\w+\s+)*|\bof=|\s-o\s*|\b(?:cp|mv|ln|install)\s[^;&|\n]{0,120}\s)"
     r"(/[\w./+@=,:-]+)"
 )
 _PROGRAM = re.compile(r"[A-Za-z0-9_][\w.+-]{0,63}", re.ASCII)

@@ -274,6 +274,24 @@ def test_deep_and_long_cells_are_left_alone() -> None:
         assert changed(violation, code) is None
 
 
+def test_cells_that_are_written_to_take_forever_do_not() -> None:
+    """What follows names, lists and texts is bounded: these took minutes before it was."""
+    cells = (
+        "import os\n" + "a = os.path.join(a, '/opt', 'x')\n" * 800,
+        "x0 = '/opt/'\n" + "".join(f"x{n + 1} = x{n} + x{n}\n" for n in range(800)) + "open(x800, 'w')",
+        "%%bash\n" + "cp mv ln install " * 1700,
+        "!x\n" * 9000,
+        "x = 'dd " + "bs=1M " * 4000 + "'",
+    )
+    for code in cells:
+        for violation in (
+            occurred("path_read_only", "/opt/x"),
+            occurred("path_hidden"),
+            refused("socket", 2, 1),
+        ):
+            remedies_for(violation, code=code, leeway=LEEWAY)
+
+
 def test_a_change_is_the_smallest() -> None:
     code = 'x=1;y   =  2 # odd\nopen( "/opt/f" ,"w" )  # and this\n'
     after = changed(occurred("path_read_only", "/opt/f"), code)
