@@ -181,11 +181,12 @@ class HeldLine:
         if self._asked is not None:
             return False
         number = self._signal - 1  # STACKS_SIGNAL of worker_link.py
+        waiting = {call.thread for call in self._waiting}
         with contextlib.suppress(OSError, ValueError):
             first, *threads = sorted(map(int, os.listdir(f"/proc/{process}/task")))
             # ipykernel's own threads before any of the cells', which may wait for something that a signal ends.
             for thread in (*threads, first):
-                if thread not in held and self._is_safe(process, thread, number):
+                if thread not in held and thread not in waiting and self._is_safe(process, thread, number):
                     self._discard()
                     self._main = main
                     return self._send(process, thread, number, done, patience)

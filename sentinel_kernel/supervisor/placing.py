@@ -96,18 +96,19 @@ class Places:
     def kill(self, violation: Violation, request: Request, done: Callable[[Place | None], None]) -> bool:
         """Find where a recorded call comes from that is never answered; False where nobody can tell.
 
-        The held thread can't: another one writes what it sees. A process that was started can't either.
+        The held thread can't: another one of the worker's writes what it sees.
         """
+        add = placed if request.is_worker else started
+        if not request.is_worker and violation.started_line is not None:
+            return False  # all that can be known
 
         def found(place: Place | None) -> None:
             if place is not None:
-                self._ledger.change(violation.id, lambda known: placed(known, place))
+                self._ledger.change(violation.id, lambda known: add(known, place))
             done(place)
 
-        is_main = request.tid == request.pid
-        return request.is_worker and self._line.ask_beside(
-            request.pid, {request.tid}, found, _KILL_PATIENCE_SECONDS, main=is_main
-        )
+        main = request.tid == request.pid if request.is_worker else None
+        return self._line.ask_beside(self._worker, {request.tid}, found, _KILL_PATIENCE_SECONDS, main=main)
 
     def described(self, made: Violation, request: Request) -> Violation:
         """Add what is known before the stack is: the name of a thread, the line that started a process."""

@@ -193,9 +193,11 @@ class Questions(Keeper):
         # By now it is there; at the supervisor's start it would be too early.
         from sentinel_kernel.policy.violation import make_violation  # noqa: PLC0415
 
-        return make_violation(
+        made = make_violation(
             request, verdict, current.handler.policy, os.urandom(8).hex(), int(time.time() * 1000)
         )
+        places = current.handler.places
+        return made if places is None else places.described(made, request)
 
     def _place(self, identifier: str, place: Place | None) -> None:
         """Add the line that a question is about, and ask it."""

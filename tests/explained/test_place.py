@@ -209,6 +209,10 @@ DIED = {
         Place(7, "<module>", None),
     ),
     "a rule that kills": (f"def f():\n    {KILL}\nf()", Place(2, "f", None)),
+    "a rule that kills what was started": (
+        "x = 1\ndone = os.system(f'{sys.executable} -c \"import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)\"')",
+        EXECUTED._replace(started_line=2),
+    ),
     "a rule that kills a thread": (
         f"def f():\n    {KILL}\nt = threading.Thread(target=f, name='t')\nt.start()\nt.join()",
         Place(2, "f", None, "t"),
@@ -308,7 +312,8 @@ def test_a_death_names_its_line_and_says_that_it_may_be_forged(tmp_path: Path) -
             book.run(EARLIER)
             told = violations(book, code)
             assert [place(one) for one in told] == [expected._replace(confidence="likely")], name
-            assert told[0]["source"] == code.split("\n")[(expected.line or 0) - 1].strip()
+            line = expected.line or expected.started_line or 0
+            assert told[0]["source"] == code.split("\n")[line - 1].strip()
 
 
 def test_limits_name_the_line_that_they_were_reached_in(book: Notebook) -> None:
