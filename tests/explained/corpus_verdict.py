@@ -39,6 +39,11 @@ class Verdict:
         """Tell whether cause, rule, line and error are right."""
         return {self.cause, self.rule, self.line, self.error} == {RIGHT}
 
+    @property
+    def tried(self) -> bool:
+        """Tell whether the program needed a remedy, and one can exist."""
+        return self.remedy in ("worked", "failed", "missing")
+
     def row(self) -> str:
         """Return one line of the table."""
         if self.program.owned:
@@ -158,7 +163,7 @@ def figures(verdicts: Sequence[Verdict]) -> Figures:
     """Count."""
     theirs = [one for one in verdicts if not one.program.owned]
     own = [one for one in verdicts if one.program.owned]
-    tried = [one for one in theirs if one.remedy in ("worked", "failed", "missing")]
+    tried = [one for one in theirs if one.tried]
     return Figures(
         programs=len(theirs),
         causes=sum(one.cause == RIGHT for one in theirs),
