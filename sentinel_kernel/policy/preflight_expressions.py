@@ -41,6 +41,7 @@ _FAKES: Final = frozenset(
         "moto",
         "pook",
         "pytest_httpx",
+        "requests_cache",
         "requests_mock",
         "respx",
         "responses",
