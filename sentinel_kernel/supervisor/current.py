@@ -250,9 +250,9 @@ def give_channels(current: Current, request: StartRequest) -> None:
     from sentinel_kernel.supervisor.held_line import HeldLine  # noqa: PLC0415
     from sentinel_kernel.supervisor.started import Started  # noqa: PLC0415
 
+    current.started = Started()
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     words, current.word_pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    current.started = Started()
     try:
         current.link.fork_worker(
             current.channels.listening,
