@@ -31,7 +31,7 @@ TYPED = {
 
 _GROWTH = {"bytes": 16, "count": 8, "seconds": 10}
 _GROWTH_OF_MEMORY = 4
-_GROWTH_BEYOND_NEED = 2
+_GROWTH_BEYOND_NEED = 4
 _MOST_SIZE = 1 << 45
 _MEBIBYTE, _GIBIBYTE = 1 << 20, 1 << 30
 _IDLE_BYTES = 300 * _MEBIBYTE

@@ -125,6 +125,21 @@ class _Numbers:
             if values:
                 self._names[name] = max(values)
 
+        functions = {node.name: node for node in cell.nodes() if isinstance(node, ast.FunctionDef)}
+        for call, name in cell.calls():
+            if (function := functions.get(name)) is not None:
+                self._bind(function, call)
+
+    def _bind(self, function: ast.FunctionDef, call: ast.Call) -> None:
+        """Note what a call of the cell's own function gives its parameters."""
+        names = [argument.arg for argument in function.args.args]
+        given = [*zip(names, call.args, strict=False)]
+        given += [(word.arg, word.value) for word in call.keywords if word.arg in names]
+        for name, node in given:
+            value = self.value(node)
+            if value is not None:
+                self._names[name] = max(value, self._names.get(name, value))
+
     def value(self, node: ast.AST | None, depth: int = 0) -> float | None:  # noqa: PLR0911 - a table
         """Return the number that ``node`` comes to, None where it takes more than arithmetic."""
         if depth > 20:
