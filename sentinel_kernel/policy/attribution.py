@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 FRESH_MS = 2000
 """A refusal that was repeated is told with its first line: the last repeat counts as this error's if it is so young."""
 
+LOOKUP_MS = 60_000
+"""The same for the look-up of a name, which waits for servers and tries again."""
+
 _OF_PATHS = frozenset({"files", "devices", "mounts", "linux-kernel", "machine"})
 """What calls reach for whose errors carry a path."""
 
@@ -104,14 +107,16 @@ def failed_lookup(
         and (
             one.resource == NAME_LOOKUP or (one.resource == NETWORK and one.values.get("family") != "AF_UNIX")
         )
-        and _is_where(one, entry, failure, now_ms)
+        and _is_where(one, entry, failure, now_ms, LOOKUP_MS)
     ]
     return max(found, key=lambda one: one.last_time_ms, default=None)
 
 
-def _is_where(violation: Violation, entry: Entry, failure: Failure, now_ms: int) -> bool:
+def _is_where(
+    violation: Violation, entry: Entry, failure: Failure, now_ms: int, fresh_ms: int = FRESH_MS
+) -> bool:
     """Tell whether a refusal happened where the error came from."""
-    young = now_ms - violation.last_time_ms <= FRESH_MS
+    young = now_ms - violation.last_time_ms <= fresh_ms
     lines = failure.lines
     if violation.line is None or not lines or entry.by == REMOTE or entry.site == PROGRAM:
         return young

@@ -31,6 +31,12 @@ class _Failed(threading.local):
     report: dict[str, Any] | None = None
 
 
+class _Began:
+    """The cell that began last. Kept by the class: the shell's own variables are ipykernel's."""
+
+    code = ""
+
+
 class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
     """ipykernel transforms a cell to see whether it awaits something, IPython again to execute it.
 
@@ -39,18 +45,18 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
 
     _expected = _Expected()
     _failed = _Failed()
-    _running_code = ""
+    _began = _Began()
 
     def expect(self, code: str) -> None:
         """Say that ``code`` is about to be transformed, and then perhaps again."""
         self._expected.code, self._expected.transformed = code, None
         self._failed.error = self._failed.report = None
-        self._running_code = code
+        self._began.code = code
 
     @property
     def running_file(self) -> str:
         """The name that the cell which began last was compiled under."""
-        return str(self.compile.get_code_name(self._running_code, self._running_code, self.execution_count))
+        return str(self.compile.get_code_name(self._began.code, self._began.code, self.execution_count))
 
     @property
     def failure(self) -> dict[str, Any] | None:
