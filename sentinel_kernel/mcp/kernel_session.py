@@ -113,7 +113,9 @@ class KernelSession:
                 await client.wait_for_ready(timeout=READY_SECONDS)
             except (RuntimeError, OSError, ValueError) as error:
                 log.flush()
-                said = self._log()
+                provisioner = self._manager.provisioner
+                status = None if provisioner is None else await provisioner.poll()
+                said = self._log() if status is None else f"Exit status {status}. {self._log()}".strip()
                 await self.end()
                 raise SentinelError(
                     f"The kernel did not start: {error}. {said}",

@@ -332,6 +332,46 @@ def test_a_call_that_is_given_up_interrupts_its_cell(helper: Assistant) -> None:
     assert helper.cell("print(kept)", timeout_seconds=30)["stdout"] == "9\n"
 
 
+def test_a_call_that_waits_and_is_given_up_leaves_the_running_cell_alone(helper: Assistant) -> None:
+    helper.cell("import time")
+    results: dict[str, Any] = {}
+
+    async def run(name: str, code: str) -> None:
+        results[name] = (await helper.client.call_tool("run_cell", {"code": code})).structured_content
+
+    async def three() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(run, "first", "time.sleep(1)\nprint('whole')")
+            used: Any = None
+            while used is None or used.structured_content["kernels"][0]["state"] != "busy":
+                used = await helper.client.call_tool("resource_usage", {"kernel": "main"})
+            with anyio.move_on_after(0.1):
+                await run("given up", "print('never')")
+            group.start_soon(run, "last", "print('in turn')")
+
+    helper.portal.call(three)
+    assert results["first"]["stdout"] == "whole\n"
+    assert results["last"]["stdout"] == "in turn\n"
+    assert "given up" not in results
+    assert results["last"]["execution_count"] == results["first"]["execution_count"] + 1
+
+
+@pytest.mark.soak
+def test_a_cell_that_will_not_be_interrupted_costs_the_kernel_and_it_is_said(helper: Assistant) -> None:
+    code = """
+import time
+while True:
+    try: time.sleep(60)
+    except KeyboardInterrupt: pass
+"""
+    told = helper.cell(code, timeout_seconds=0.5)
+    assert told["status"] == "timeout"
+    assert "its variables are gone" in told["hint"]
+    told = helper.cell("print('new')")
+    assert told["stdout"] == "new\n"
+    assert "this is a new one" in told["hint"]
+
+
 def test_a_prompt_of_the_code_ends_the_cell(helper: Assistant) -> None:
     before = len(helper.person.asked)
     told = helper.cell("input('Sentinel asks: your password? [y] yes ')")
