@@ -6,8 +6,11 @@ that follow, a flood perhaps, only the number is of interest.
 
 from __future__ import annotations
 
+import time
+
 from sentinel_kernel.policy.violation import Frame
-from sentinel_kernel.record import replace
+from sentinel_kernel.record import Record, replace
+from sentinel_kernel.supervisor.started import is_younger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,11 +42,13 @@ class Places:
         self._worker = worker
         self._looked: dict[tuple[object, ...], int] = {}
         self._starts: dict[int, Place | None] = {}
+        self._began = 0.0
 
     def begin_cell(self) -> None:
         """Look anew: the ledger tells anew."""
         self._looked.clear()
         self._starts.clear()
+        self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def refuse(
         self,
@@ -63,28 +68,33 @@ class Places:
             answer()
             return False
         self._looked[kind] = looked + 1
-        add = placed
-        if not request.is_worker and made.started_line is None and not self._line.reaches(request):
-            add = started
         if looked == 0:
             self._ledger.record(made)  # told at once; its line follows
-
-        def found(place: Place | None) -> None:
-            if looked:
-                self._ledger.record(add(made, place))
-            elif place is not None:
-                self._ledger.change(made.id, lambda violation: add(violation, place))
-            if add is started and place is not None and place.line is not None:
-                self._started_there(request.pid, place)
-
-        if add is placed:
-            self._line.ask_held(request.pid, request.tid, found, answer)
-        else:
-            # Executed by what leaves no note, as os.system: whoever waits for it now has started it.
-            if not self._line.ask_beside(self._worker, (), found, _PATIENCE_SECONDS):
-                found(None)
-            answer()
+        self._look(request, _Record(self._ledger, made, told=looked == 0), answer)
         return True
+
+    def _look(self, request: Request, record: _Record, answer: Callable[[], object]) -> None:
+        """Find where a call comes from, and have it answered."""
+        line, process, thread = self._line, request.pid, request.tid
+        if not request.is_worker and record.made.started_line is None and not line.reaches(request):
+            # Executed by what leaves no note, as os.system: whoever waits for it now has started it.
+            def waits(place: Place | None) -> None:
+                record.add(place, started)
+                if place is not None and place.line is not None:
+                    self._started_there(process, place)
+
+            if not line.ask_beside(self._worker, (), waits, _PATIENCE_SECONDS):
+                waits(None)
+            answer()
+            return
+
+        def held(main: Place | None) -> None:
+            line.ask_held(process, thread, lambda own: record.add(_either(own, main), placed), answer)
+
+        # A thread that the running cell has started may run none of its code: then who waits for it has its line.
+        young = request.is_worker and thread != process and is_younger(thread, self._began)
+        if not young or not line.ask_beside(process, {thread}, held, _KILL_PATIENCE_SECONDS, main=True):
+            held(None)
 
     def _started_there(self, process: int, place: Place) -> None:
         """Name the line that started ``process`` in all that it was refused, not in what was asked about alone."""
@@ -125,6 +135,28 @@ class Places:
             return made
         sure = made.confidence if place.sure else "likely"
         return replace(made, cell=place.cell or None, started_line=place.line, confidence=sure)
+
+
+class _Record(Record):
+    """A refusal whose place is looked for; ``told``: it was recorded before."""
+
+    ledger: Ledger
+    made: Violation
+    told: bool
+
+    def add(self, place: Place | None, add: Callable[[Violation, Place | None], Violation]) -> None:
+        """Add the place that was found, or record it without one."""
+        if not self.told:
+            self.ledger.record(add(self.made, place))
+        elif place is not None:
+            self.ledger.change(self.made.id, lambda violation: add(violation, place))
+
+
+def _either(own: Place | None, main: Place | None) -> Place | None:
+    """Return the place in a thread's own stack; where that has no line, the line that the main thread is at."""
+    if own is None or own.line is not None or main is None:
+        return own
+    return replace(main, library=own.library, sure=False)
 
 
 def placed(violation: Violation, place: Place | None) -> Violation:

@@ -23,6 +23,8 @@ THREADS, THREAD_BYTES = 512, 128
 _ANCESTORS = 16
 _STATUS_BYTES = 8192
 _NAME_CHARACTERS = 100
+_STARTED_FIELD = 19  # of those behind the name, from 0: starttime
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class _Status(Record):
@@ -95,6 +97,16 @@ class Started:
     def close(self) -> None:
         """Close the file."""
         os.close(self.descriptor)
+
+
+def is_younger(thread: int, moment: float) -> bool:
+    """Tell whether a thread was started after ``moment``, in seconds since the machine's start (proc_pid_stat(5))."""
+    try:
+        with open(f"/proc/{thread}/stat", "rb") as file:
+            began = int(file.read(_STATUS_BYTES).rpartition(b")")[2].split()[_STARTED_FIELD])
+    except (OSError, ValueError, IndexError):
+        return False
+    return began + 1 >= moment * _TICKS
 
 
 def _status(process: int) -> _Status | None:

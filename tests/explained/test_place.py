@@ -137,7 +137,11 @@ REFUSED = {
             "t = threading.Thread(target=socket.socket, name='t')\nthreading.excepthook = print\nt.start()\n"
             "t.join()\nthreading.excepthook = threading.__excepthook__"
         ),
-        Place(None, None, thread="t"),
+        Place(4, thread="t", confidence="likely"),
+    ),
+    "a pool that runs none of the cell's code": (
+        "with ThreadPoolExecutor(1, 'pool') as pool:\n    x = 1\n    failed = pool.submit(socket.socket).exception()",
+        Place(3, thread="pool_0", confidence="likely"),
     ),
     "a thread of a long cell": (
         "x = '''"
