@@ -56,8 +56,8 @@ class Entry(Record):
     """One error of the chain: the one that was shown, or one that it was made from.
 
     ``by`` and ``site`` are explained in worker/failure.py. ``lines`` are (line, function) of the running cell,
-    innermost first. ``size`` is what a MemoryError's expression asked for, in bytes; ``call`` the number of a system
-    call.
+    innermost first. ``gone``: the file that was written has been closed and removed since. ``size`` is what the failed
+    expression asked for, in bytes; ``call`` the number of a system call.
     """
 
     ename: str
@@ -70,6 +70,7 @@ class Entry(Record):
     path: str | None
     path2: str | None
     writes: bool
+    gone: bool
     host: str | None
     name: str | None
     returncode: int | None
@@ -123,6 +124,7 @@ def _entry(value: object) -> Entry:
         path=_path(value.get("path")),
         path2=_path(value.get("path2")),
         writes=value.get("writes") is True,
+        gone=value.get("gone") is True,
         host=_text(value.get("host"), _TEXT),
         name=_text(value.get("name"), _TEXT),
         returncode=_number(value.get("returncode")),

@@ -12,6 +12,7 @@ from sentinel_kernel.supervisor.reached import reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
@@ -79,7 +80,20 @@ def _space(current: Current, entry: Entry) -> dict[str, Any] | None:
         # What was asked for in one call was given back with its failure, as by fallocate(2).
         if size and (peak >= size * _WAS_NEARLY_FULL or (entry.size or 0) > status.f_bfree * status.f_frsize):
             return {**reached(current, name, "refused", peak, size, "bytes"), "place": place}
-    return None
+    return _gone(current, systems, entry) if entry.gone and systems else None
+
+
+def _gone(
+    current: Current, systems: list[tuple[str, str, os.statvfs_result]], entry: Entry
+) -> dict[str, Any]:
+    """Return the limit that a file met which is gone again: no other file of the sandbox's meets such an end."""
+    if entry.path is not None:
+        name, place, status = systems[0]
+        size = status.f_blocks * status.f_frsize
+        return {**reached(current, name, "refused", 0, size, "bytes"), "place": place, "guessed": True}
+    rooms = [f"{place} {status.f_blocks * status.f_frsize >> 20} MiB" for _, place, status in systems]
+    told = reached(current, "disk", "refused", 0, None, "bytes", detail=", ".join(rooms))
+    return {**told, "guessed": True}
 
 
 def _peak(current: Current, name: str, place: str) -> int:

@@ -74,22 +74,32 @@ def largest_amount(inner: TracebackType | None) -> int | None:
     )
 
 
-def file_written(inner: TracebackType | None) -> object:
-    """Return the name of the file that a call was about, by its object or its descriptor; None where neither tells."""
+def file_written(inner: TracebackType | None) -> tuple[object, bool]:
+    """Return the name of the file that a call was about, and whether it is gone again: closed, and without a name.
+
+    (None, False) where neither the call's object, nor its descriptor, nor its first argument tells.
+    """
     node = _expression(inner)
     if inner is None or not isinstance(node, ast.Call):
-        return None
+        return None, False
     frame = inner.tb_frame
-    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-        name = node.func.value.id
-        owner = frame.f_locals.get(name, frame.f_globals.get(name))
-        if isinstance(owner, io.IOBase):
-            return getattr(owner, "name", None)
-    number = _value(node.args[0], frame) if node.args else None
+    named = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    owner = (
+        frame.f_locals.get(named.id, frame.f_globals.get(named.id)) if isinstance(named, ast.Name) else None
+    )
+    owner = getattr(owner, "__self__", owner)  # of a method that is called by another name, as tempfile does
+    if isinstance(owner, io.IOBase):
+        name = getattr(owner, "name", None)
+        if type(name) is int and owner.closed:  # as tempfile makes them, without any name
+            return getattr(sys.modules.get("tempfile"), "tempdir", None), True
+        return name, owner.closed and not (isinstance(name, str) and os.path.lexists(name))
+    first = _value(node.args[0], frame) if node.args else None
+    if isinstance(first, str) and _called(node) == "open":
+        return first, False
     try:
-        return os.readlink(f"/proc/self/fd/{number}") if type(number) is int and number >= 0 else None
+        return (os.readlink(f"/proc/self/fd/{first}") if type(first) is int and first >= 0 else None), False
     except OSError:
-        return None
+        return None, False
 
 
 def opens_to_write(inner: TracebackType | None) -> bool:

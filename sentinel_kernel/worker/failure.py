@@ -35,6 +35,7 @@ _LINES = 16
 _FRAMES = 3000
 _TEXT = 200
 _PATH = 4096
+_LARGE_STACK = 64 << 20
 _RUN_CODE = InteractiveShell.run_code.__code__
 _RAISE = opcode.opmap["RAISE_VARARGS"]
 _STANDARD = os.path.dirname(os.__file__) + os.sep
@@ -181,8 +182,9 @@ def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[s
         facts["call"] = system_call_number(inner)
     elif facts["errno"] in (errno.EFBIG, errno.ENOSPC):
         facts["bytes"] = largest_amount(inner)
-        if (written := _path(file_written(inner), program=False)) is not None:
-            facts.setdefault("path", written)
+        written, facts["gone"] = file_written(inner)
+        if (path := _path(written, program=False)) is not None:
+            facts.setdefault("path", path)
     elif "path" in facts:
         facts["writes"] = opens_to_write(inner)
     return facts
@@ -246,7 +248,7 @@ def _site(frames: list[TracebackType], by: str) -> str:
     if not code.co_filename.startswith(_STANDARD):
         return "spawn" if by == "call" and starts_process(frames[-1]) else ""
     file, name = os.path.basename(code.co_filename), code.co_name
-    if (file, name) == ("threading.py", "start") and threading.stack_size() != 0:
+    if (file, name) == ("threading.py", "start") and threading.stack_size() > _LARGE_STACK:
         return ""  # a size of its own may be too large by itself
     if file == "os.py":
         return "program" if name.startswith(("exec", "_exec", "_spawn")) else ""
