@@ -126,7 +126,9 @@ class KernelPool:
         from sentinel_kernel.mcp.kernelspec_choice import Specifications  # noqa: PLC0415
 
         self._prepare()
-        kernel = KernelSession(name, self._folder, Specifications(), self.options.kernel)
+        self._numbers += 1
+        files = os.path.join(self._folder, f"{name}-{self._numbers}")
+        kernel = KernelSession(name, files, Specifications(), self.options.kernel)
         environment = {
             **os.environ,
             "SENTINEL_PROFILE": self.options.profile,

@@ -55,9 +55,13 @@ class _Clock:
 
 
 class KernelSession:
-    """A kernel with a name. Cells run one at a time."""
+    """A kernel with a name. Cells run one at a time.
 
-    def __init__(self, name: str, folder: str, specifications: KernelSpecManager, kernel: str) -> None:
+    ``files`` is what the paths of its files begin with; no other kernel may have the same, as one that ends takes them
+    along.
+    """
+
+    def __init__(self, name: str, files: str, specifications: KernelSpecManager, kernel: str) -> None:
         self.name = name
         self.profile = ""
         """The profile in force, as the kernel has told it last."""
@@ -71,11 +75,11 @@ class KernelSession:
         self.lost = False
         """Whether it has ended, or has to be."""
 
-        self._log_path = os.path.join(folder, f"{name}.log")
+        self._log_path = f"{files}.log"
         self._manager = AsyncKernelManager(
             kernel_name=kernel, kernel_spec_manager=specifications, transport="ipc"
         )
-        self._manager.connection_file = os.path.join(folder, f"{name}.json")
+        self._manager.connection_file = f"{files}.json"
         self._client: AsyncKernelClient | None = None
         self._turn = asyncio.Lock()
         self._halt: asyncio.Future[str] | None = None
