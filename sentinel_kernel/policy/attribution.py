@@ -143,7 +143,9 @@ def limit_names(entry: Entry) -> tuple[str, ...]:
             names = ("space",) if entry.by == CALL and entry.code == _SQLITE_FULL else ()
         case "RuntimeError":
             names = ("pids", "memory", STARTS) if entry.by == CALL and entry.site == THREAD else ()
-        case "KeyboardInterrupt":
+        case (
+            "KeyboardInterrupt" | "CancelledError"
+        ):  # the latter is what an interrupt makes of a cell that awaits
             names = ("wall_seconds", "cpu_seconds") if entry.by != RAISE else ()
         case "CalledProcessError" | "BrokenProcessPool":
             names = _of_child(entry)

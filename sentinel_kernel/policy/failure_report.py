@@ -37,6 +37,7 @@ BASES = (
     "BrokenProcessPool",
     "OperationalError",
     "gaierror",
+    "CancelledError",
 )
 CALL, RAISE, LIBRARY, STANDARD, CTYPES, SOFT, REMOTE = (
     "call",

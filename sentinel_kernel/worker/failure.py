@@ -58,6 +58,7 @@ _ELSEWHERE = (
     ("concurrent.futures.process", "BrokenProcessPool"),
     ("sqlite3", "OperationalError"),
     ("_socket", "gaierror"),
+    ("asyncio.exceptions", "CancelledError"),
 )
 """Bases that are looked for only where their module is loaded: else there is none of them."""
 
