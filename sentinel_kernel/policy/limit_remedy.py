@@ -162,6 +162,8 @@ def _typed(value: float, unit: str, most: float | None) -> tuple[str, float]:
                 rounded = math.ceil(value / size)
                 if rounded > 64 and (most is None or 16 * math.ceil(rounded / 16) * size <= most):
                     rounded = 16 * math.ceil(rounded / 16)
+                if most is not None and rounded * size > most and value >= 1000 * size:
+                    rounded = math.floor(value / size)  # which leaves out less than a thousandth
                 if most is None or rounded * size <= most:
                     return f"{rounded}{letter}", rounded * size
         return str(math.floor(value)), math.floor(value)
