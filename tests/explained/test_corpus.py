@@ -38,14 +38,13 @@ OPEN = {
     "memory_swallowed": "an allocation that was refused and swallowed leaves no trace outside",
     "memory_in_a_child": "as above, in a child",
     "more_tasks_than_strict_has": "a thread that was refused and swallowed leaves no trace outside",
-    "many_tasks_of_a_child": "told by the child's error, without the line that started it",
+    "many_tasks_of_a_child": "whether its death is told varies, and its line is not",
     "large_file_swallowed": "a write that was refused and swallowed leaves no trace outside",
     "shared_memory_of_a_child": "SIGBUS of a child is its own affair",
     "table_saved_swallowed": "a full disk is seen, the line is not",
     "growing_list": "which MemoryError comes first varies; the list's own does not say so itself",
     "datagram_outside_swallowed": "a call that was let go on has no line",
     "timed_cell": "an error under %%time does not say so itself",
-    "slow_coroutine": "an interrupt that asyncio turned into CancelledError does not say so itself",
     "ipv6_loopback": "IPv6 is refused without a word",
 }
 """Programs that are not explained in full yet, and why: each one that is leaves this list."""
