@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import sys
 import time
 from pathlib import Path
@@ -55,6 +56,7 @@ def main() -> int:
     )
     parser.add_argument("--report", type=Path, help="a file for what was not as expected")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # whoever ends it early leaves no kernels and files
     wanted = set(arguments.only or ())
     chosen = [one for one in programs() if not wanted or {one.name, one.group} & wanted]
     if arguments.control:
