@@ -19,6 +19,7 @@ from sentinel_kernel.policy.failure_report import (
     PROGRAM,
     RAISE,
     REMOTE,
+    SOCKET,
     SOFT,
     SPAWN,
     STANDARD,
@@ -211,6 +212,20 @@ def absent_call(entry: Entry, rules: Mapping[int, Sequence[CompiledRule]]) -> Co
         rule.action.kind is ActionKind.ERRNO and rule.action.errno_seen == errno.ENOSYS for rule in of_call
     )
     return of_call[0] if of_call and silent else None
+
+
+def silent_socket(entry: Entry, rules: Sequence[CompiledRule]) -> CompiledRule | None:
+    """Return the rule that answers, told to nobody, that a family of sockets is not there: libraries try that."""
+    if entry.errno != errno.EAFNOSUPPORT or entry.by != CALL or entry.site != SOCKET:
+        return None
+    return next(
+        (
+            rule
+            for rule in rules
+            if rule.action.kind is ActionKind.ERRNO and rule.action.errno_seen == errno.EAFNOSUPPORT
+        ),
+        None,
+    )
 
 
 def wants_paths(entry: Entry) -> bool:

@@ -49,8 +49,8 @@ CALL, RAISE, LIBRARY, STANDARD, CTYPES, SOFT, REMOTE = (
     "remote",
 )
 _BY = (CALL, RAISE, LIBRARY, STANDARD, CTYPES, SOFT, REMOTE)
-PROGRAM, THREAD, SPAWN, LOOKUP = "program", "thread", "spawn", "lookup"
-_SITES = ("", PROGRAM, THREAD, SPAWN, LOOKUP)
+PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET = "program", "thread", "spawn", "lookup", "socket"
+_SITES = ("", PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET)
 
 
 class Entry(Record):

@@ -14,14 +14,17 @@ from sentinel_kernel.policy.attribution import (
     is_absent_package,
     limit_names,
     refused_call,
+    silent_socket,
     told_limit,
     wants_paths,
 )
 from sentinel_kernel.policy.failure_report import PROGRAM, read_report
 from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.policy.path_attribution import HIDDEN, asks_host, normal, read_seen, why_path
+from sentinel_kernel.policy.request import Request
 from sentinel_kernel.policy.text import shown
-from sentinel_kernel.policy.violation import Frame, Subject, Surfaced, describe_rule
+from sentinel_kernel.policy.verdict import Verdict
+from sentinel_kernel.policy.violation import Frame, Subject, Surfaced, describe_rule, make_violation
 from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.keeper import Keeper
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    from sentinel_kernel.policy.compiled import CompiledRule
     from sentinel_kernel.policy.failure_report import Entry, Failure
     from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.current import Current
@@ -89,15 +93,12 @@ class Explaining(Keeper):
         limit = self._limit(current, generation, entry, _place(entry, failure), msg_id)
         if limit is not None:
             return {"limit": dict(limit), "place": _place(entry, failure)}
-        profile = current.preparation.profile.name
         if is_absent_package(entry):
+            profile = current.preparation.profile.name
             made = _made("package_absent", profile, "installed in the kernel's environment: no")
             return _told(replace(made, subject=_subject("package", entry.name)), entry, failure)
-        rule = absent_call(entry, current.handler.policy.rules)
-        if rule is not None:
-            made = _made("call_absent", profile, describe_rule(rule), number=entry.errno)
-            return _told(replace(made, values={**made.values, "name": rule.syscall}), entry, failure)
-        return NOTHING
+        answered = _answered_by_filter(current, entry)
+        return NOTHING if answered is None else _told(answered, entry, failure)
 
     def _limit(
         self, current: Current, generation: int, entry: Entry, place: dict[str, Any], msg_id: str
@@ -207,6 +208,38 @@ def _made(cause: str, profile: str, rule: str, number: int | None = None) -> Vio
         time_ms=int(time.time() * 1000),
         errno=number,
     )
+
+
+def _answered_by_filter(current: Current, entry: Entry) -> Violation | None:
+    """Return the violation for a call that the filter answered by itself, told to nobody."""
+    policy = current.handler.policy
+    rule = absent_call(entry, policy.rules)
+    if rule is not None:
+        profile = current.preparation.profile.name
+        made = _made("call_absent", profile, describe_rule(rule), number=entry.errno)
+        return replace(made, values={**made.values, "name": rule.syscall})
+    rule = silent_socket(entry, policy.rules.get(policy.architecture.syscalls["socket"], ()))
+    return None if rule is None else _silent_call(rule, current)
+
+
+def _silent_call(rule: CompiledRule, current: Current) -> Violation:
+    """Return the violation for a call that the filter answered by itself, as far as its rule tells of it."""
+    arguments = [0] * 6
+    for test in rule.tests:
+        arguments[test.index] = test.value
+    policy, pid = current.handler.policy, current.worker_pid
+    one, two, three, four, five, six = arguments
+    request = Request(
+        rule.number,
+        policy.architecture.audit_arch,
+        (one, two, three, four, five, six),
+        pid,
+        pid,
+        "",
+        is_worker=True,
+    )
+    verdict = Verdict("refuse", rule.action.errno_seen, rule, report=True)
+    return make_violation(request, verdict, policy, os.urandom(8).hex(), int(time.time() * 1000))
 
 
 def _subject(kind: str, text: str | None) -> Subject | None:

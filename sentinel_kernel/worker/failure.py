@@ -39,6 +39,9 @@ _LARGE_STACK = 64 << 20
 _RUN_CODE = InteractiveShell.run_code.__code__
 _RAISE = opcode.opmap["RAISE_VARARGS"]
 _STANDARD = os.path.dirname(os.__file__) + os.sep
+_TIMED = frozenset({"<timed exec>", "<timed eval>", "<magic-timeit>"})
+"""What is below %%time and %%timeit is compiled under such a name, numbered from the line below the magic."""
+
 _REMOTE = frozenset({"_RemoteTraceback", "RemoteTraceback"})
 """Causes by which process pools carry a traceback of another process."""
 
@@ -46,6 +49,7 @@ _SITES = {
     ("subprocess.py", ""): "program",
     ("threading.py", "start"): "thread",
     ("socket.py", "getaddrinfo"): "lookup",
+    ("socket.py", "__init__"): "socket",
     **{
         (name, ""): "spawn"
         for name in ("popen_fork.py", "popen_forkserver.py", "popen_spawn_posix.py", "pty.py")
@@ -128,9 +132,9 @@ def _base(kind: type) -> str:
 def _entry(error: BaseException, base: str, cell: str) -> dict[str, Any]:
     frames = list(_frames(error.__traceback__))
     lines = [
-        (trace.tb_lineno, trace.tb_frame.f_code.co_name)
+        (line, trace.tb_frame.f_code.co_name)
         for trace in reversed(frames)
-        if cell and trace.tb_frame.f_code.co_filename == cell
+        if (line := _cell_line(trace, cell)) is not None
     ]
     kind = type(error)
     entry: dict[str, Any] = {
@@ -281,6 +285,20 @@ def _running_cell(trace: TracebackType | None) -> str:
             return one.tb_frame.f_code.co_filename
         before = one.tb_frame.f_code
     return ""
+
+
+def _cell_line(trace: TracebackType, cell: str) -> int | None:
+    """Return the line of the cell, as typed, that a frame is at; None where it is none of the cell's."""
+    file = trace.tb_frame.f_code.co_filename
+    if cell and file == cell:
+        return trace.tb_lineno
+    if file not in _TIMED:
+        return None
+    from sentinel_kernel.worker.shell import ZMQInteractiveShell  # noqa: PLC0415 - which imports this module late
+
+    typed = ZMQInteractiveShell.began_code().split("\n")
+    magic = next((number for number, line in enumerate(typed, 1) if line.startswith("%%")), 0)
+    return magic + trace.tb_lineno if magic else None
 
 
 def _is_cell(code: CodeType) -> bool:

@@ -44,8 +44,6 @@ OPEN = {
     "table_saved_swallowed": "a full disk is seen, the line is not",
     "growing_list": "which MemoryError comes first varies; the list's own does not say so itself",
     "datagram_outside_swallowed": "a call that was let go on has no line",
-    "timed_cell": "an error under %%time does not say so itself",
-    "ipv6_loopback": "IPv6 is refused without a word",
 }
 """Programs that are not explained in full yet, and why: each one that is leaves this list."""
 STEP = 6
