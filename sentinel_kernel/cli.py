@@ -72,9 +72,14 @@ def _profiles(_: argparse.Namespace) -> int:
     from sentinel_kernel.kernel.settings import profile_directories  # noqa: PLC0415
     from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415
 
+    status = 0
     for name in list_profiles(profile_directories(os.environ)):
-        print(_summary(_load(name)))
-    return 0
+        try:
+            print(_summary(_load(name)))
+        except (SentinelError, OSError) as error:  # it must not hide those that come after it
+            print(f"{name}\n  BROKEN   {error}\n")
+            status = 1
+    return status
 
 
 def _explain(arguments: argparse.Namespace) -> int:

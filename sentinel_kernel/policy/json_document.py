@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from sentinel_kernel.errors import ProfileError
+from sentinel_kernel.policy.spelling import closest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,9 +171,10 @@ class Reader:
         if not self._left:
             return
         key = min(self._left)
-        near = [known for known in self._known if known[:3] == key[:3]] or self._known
+        known = sorted(set(self._known))
+        meant = closest(key[:_SHOWN], known)
         raise self._error(
             f"The key {key[:_SHOWN]!r} is unknown.",
             self.place(key[:_SHOWN]),
-            f"Known here: {', '.join(sorted(set(near)))}.",
+            (f"Did you mean {meant!r}? " if meant else "") + f"Known here: {', '.join(known)}.",
         )

@@ -64,6 +64,20 @@ def test_a_profile_of_the_users_own_is_found(
     assert "\nmine\n" in "\n" + capsys.readouterr().out
 
 
+def test_a_broken_profile_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own_profiles(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert cli.main(["profiles"]) == 1
+    shown = "\n" + capsys.readouterr().out
+    listed = ("strict", "absent", "good", "mistyped", "unknown", "sentinelbox/web")
+    assert [name for name in listed if f"\n{name}\n  " not in shown] == []
+    assert shown.count("BROKEN") == 2
+    assert "Did you mean 'strict'?" in shown.partition("\nmistyped\n  BROKEN ")[2]
+    assert "The key 'memory' is unknown." in shown.partition("\nunknown\n  BROKEN ")[2]
+
+
 @pytest.mark.parametrize("profile", ["strict", "datascience", "web"])
 def test_profiles_and_explain_say_the_same(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["profiles"])

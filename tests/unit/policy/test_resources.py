@@ -58,3 +58,12 @@ def test_what_is_no_limit_is_an_error(document: dict[str, object]) -> None:
 def test_every_limit_has_a_unit_or_is_a_count() -> None:
     for name in limit_names():
         assert name.endswith(("_bytes", "_seconds", "_count", "_quota")) or name in ("pids", "open_files")
+
+
+def test_an_unknown_limit_is_answered_with_all_that_there_are() -> None:
+    with pytest.raises(ProfileError) as caught:
+        read({"cpu_cout": 2})
+    assert "Did you mean 'cpu_count'?" in caught.value.remedy
+    names = caught.value.remedy.partition("Known here: ")[2].rstrip(".").split(", ")
+    assert {*names} >= {"memory_bytes", "cpu_count", "pids", "mem_limit_bytes", "wall_seconds"}
+    assert {*names} >= {*limit_names()} - {"cpu_quota", "io_read_bytes", "io_write_bytes"}
