@@ -83,6 +83,8 @@ def complete(
     if answer is not None:
         message = _joined(message, Text(answer[0], answer[1]))
         hint = _joined(Text(answer[2], answer[3]), hint)
+    if violation.outcome == "killed":
+        message = _joined(message, _ENDED)
     if violation.values.get("said") == "cell":
         message = _joined(_SAID, message)
     if leeway is None:
@@ -94,6 +96,7 @@ def complete(
     return replace(violation, message=message, hint=_joined(hint, helps), remedies=remedies)
 
 
+_ENDED = Text("The sandbox was ended for it.", "沙箱因此被终止。")
 _SAID = Text(
     "The cell says so, and what was measured does not show it:",
     "这是单元格自己的说法，测量结果未能证实：",

@@ -64,7 +64,9 @@ def with_remedies(
     violation = expected(finding, policy)
     if violation is None:
         return finding
-    # The words about a changed cell point to a page about violations, and there is none yet.
-    hint = complete(violation, mappings, leeway=leeway).hint
-    remedies = complete(violation, mappings, leeway=leeway, code=code).remedies
-    return replace(finding, hint=hint or finding.hint, remedies=remedies)
+    completed = complete(violation, mappings, leeway=leeway, code=code)
+    hint = completed.hint
+    if completed.remedies and completed.remedies[0].kind != "magic":
+        # The words about a changed cell point to a page about violations, and there is none yet.
+        hint = complete(violation, mappings, leeway=leeway).hint
+    return replace(finding, hint=hint or finding.hint, remedies=completed.remedies)

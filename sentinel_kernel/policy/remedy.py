@@ -42,7 +42,7 @@ _SWITCH_LOOPBACK = Text(
     "The profile opens the sandbox's own loopback (127.0.0.1); nothing outside can be reached. The variables stay.",
     "该配置可打开沙箱自身的回环接口（127.0.0.1）；外部网络仍无法访问。变量会保留。",
 )
-_SWITCH_LIVES = Text(
+SWITCH_LIVES = Text(
     "Under this profile the call is refused with an error and not killed for: a program that can do without goes on.",
     "在该配置下，此调用只会返回错误，而不会被强制终止：不依赖它的程序可以继续运行。",
 )
@@ -167,7 +167,7 @@ def _profiles(violation: Violation, code: str | None, leeway: Leeway, machine: s
     elif (
         profile is None and violation.outcome == "killed" and code and _goes_on_refused(code, violation.line)
     ):
-        profile, why = _refusing(violation, leeway, machine), _SWITCH_LIVES
+        profile, why = _refusing(violation, leeway, machine), SWITCH_LIVES
     return [] if profile is None else [Remedy("magic", f"%sentinel_profile {profile.name}", why)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
-from sentinel_kernel.policy.remedy import beyond_ceiling, switch_profile
+from sentinel_kernel.policy.remedy import SWITCH_LIVES, beyond_ceiling, switch_profile
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
 from sentinel_kernel.policy.violation import Text
@@ -18,6 +18,10 @@ _NOTHING = Text("", "")
 _SWITCH = Text(
     "The profile {0} allows it: start a cell with `%sentinel_profile {0}` (variables stay).",
     "配置 {0} 允许此操作：在单元格首行写 `%sentinel_profile {0}`（变量会保留）。",
+)
+_REFUSES = Text(
+    "The profile {0} refuses it too, with an error that ends nothing: start a cell with `%sentinel_profile {0}`.",
+    "配置 {0} 同样会拒绝此操作，但只返回错误，不会终止沙箱：在单元格首行写 `%sentinel_profile {0}`。",
 )
 _MAGIC = Text(
     "Put `{0}` at the top of the cell and run it again (variables stay).",
@@ -66,7 +70,7 @@ def remedy_hint(
     if violation.outcome == "continued" or violation.resource in _NOWHERE:
         return _NOTHING
     if remedies:
-        return _of_first(remedies[0])
+        return _of_first(remedies[0], killed=violation.outcome == "killed")
     if violation.resource == NETWORK and violation.syscall == "socket":
         profile = switch_profile(violation, leeway)
         if profile is not None:
@@ -78,9 +82,11 @@ def remedy_hint(
     return _NONE if violation.cause == "call" else _NOTHING
 
 
-def _of_first(remedy: Remedy) -> Text:
+def _of_first(remedy: Remedy, *, killed: bool) -> Text:
     if remedy.kind == "magic":
         switch = remedy.text.startswith("%sentinel_profile ") and not remedy.text.endswith("--carry")
+        if switch and killed and remedy.why == SWITCH_LIVES:
+            return _filled(_REFUSES, remedy.text.split()[1])
         return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(_MAGIC, remedy.text)
     if remedy.kind == "code":
         return _filled(_CODE, remedy.text)

@@ -9,8 +9,12 @@ import pytest
 
 from sentinel_kernel.abi.architecture import AUDIT_ARCH_X86_64, X86_64
 from sentinel_kernel.policy.compare import compiled, lets_through
+from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.leeway import Leeway
 from sentinel_kernel.policy.occurrence import make_occurrence
+from sentinel_kernel.policy.preflight import check
+from sentinel_kernel.policy.preflight_expected import with_remedies
+from sentinel_kernel.policy.preflight_finding import Facts
 from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.remedy import beyond_ceiling, remedies_for
@@ -141,6 +145,23 @@ def test_a_profile_that_refuses_where_this_one_kills_helps_a_cell_that_handles_i
     assert texts(killed, KILLED_WITH_HANDLER) == ["%sentinel_profile datascience"]
     assert texts(killed, KILLED_WITH_HANDLER.replace('print("no tracing here")', "raise OSError")) == []
     assert texts(refused("mount", killed=True), KILLED_WITH_HANDLER) == []  # killed for everywhere
+
+
+def test_what_ends_the_sandbox_says_so_and_no_profile_is_said_to_allow_what_it_refuses() -> None:
+    done = complete(refused("ptrace", killed=True), leeway=LEEWAY, code=KILLED_WITH_HANDLER)
+    assert done.message is not None
+    assert done.hint is not None
+    assert "The sandbox was ended for it." in done.message.en
+    assert "The profile datascience refuses it too, with an error that ends nothing" in done.hint.en
+    assert "allows it" not in done.hint.en
+    assert "允许此操作" not in done.hint.zh
+    facts = Facts(policy=compiled(LEEWAY.profile("strict"), "x86_64"))  # type: ignore[arg-type]
+    [finding] = check("import ctypes\nctypes.CDLL(None).ptrace(0, 0, 0, 0)", facts)
+    before = with_remedies(
+        finding, facts.policy, "import ctypes\nctypes.CDLL(None).ptrace(0, 0, 0, 0)", LEEWAY
+    )
+    assert [remedy.text for remedy in before.remedies] == ["%sentinel_profile datascience"]
+    assert before.hint == done.hint  # the notice before the cell and the box in it say the same
 
 
 def test_a_profile_that_shows_the_folder_is_offered() -> None:
