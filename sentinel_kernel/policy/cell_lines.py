@@ -27,6 +27,7 @@ _SUFFIX = ".py"
 _BODY_FILES = frozenset({"<timed exec>", "<timed eval>", "<magic-timeit>"})
 _ESCAPED = r"\s*(?:[%!]|[^\W\d][\w., \[\]*]*=\s*[%!])"
 _CELL_MAGIC = "%%"
+_OWN_MAGICS = "%sentinel_"
 _NO_NAME = "-"
 
 
@@ -190,17 +191,30 @@ def _lengths(code: str, first: int) -> Iterator[int]:
 
 def _body_line(code: str, line: int) -> tuple[int, bool]:
     typed, sure = typed_line(_body(code), line)
-    return _empty_lines(code) + 1 + typed, sure
+    return _magic_line(code) + typed, sure
 
 
 def _has_body(code: str) -> bool:
-    return code.lstrip().startswith(_CELL_MAGIC)
+    return _magic_line(code) > 0
 
 
 def _body(code: str) -> str:
     """Return what is below a cell magic, as IPython hands it on."""
-    body = "\n".join(code.split("\n")[_empty_lines(code) + 1 :])
+    body = "\n".join(code.split("\n")[_magic_line(code) :])
     return body if body.endswith("\n") else body + "\n"
+
+
+def _magic_line(code: str) -> int:
+    """Return the line (from 1) of the cell's ``%%`` magic, which the host's own may stand above; 0 where it has none."""
+    if code.lstrip().startswith(_CELL_MAGIC):
+        return _empty_lines(code) + 1
+    if code.startswith(_OWN_MAGICS) and "\n" + _CELL_MAGIC in code:
+        for number, line in enumerate(code.split("\n"), 1):
+            if line.startswith(_CELL_MAGIC):
+                return number
+            if line.strip() and not line.startswith((_OWN_MAGICS, "#")):
+                break
+    return 0
 
 
 def _empty_lines(code: str) -> int:

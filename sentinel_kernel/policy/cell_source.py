@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LONGEST_CELL = 30_000
 """Characters; what is longer is not looked at: it was written by a program, and reading it takes time."""
 
+_OWN_MAGICS = "%sentinel_"
 _MOST_PLACES = 32
 _MOST_STEPS = 5000
 _LINE_MAGIC = re.compile(r"(?P<indent>\s*)(?:(?P<target>[\w.]+)\s*=\s*)?(?:!|%(?!%)|\?)")
@@ -56,6 +57,8 @@ class CellSource:
         self._starts = [0]
         for line in text.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
+        self._first = 0
+        """The first line (from 1) that is not one of the host's magics above a cell magic."""
         self.tree: ast.Module | None = self._read() if len(text) <= LONGEST_CELL else None
         self._nodes = sorted(
             () if self.tree is None else ast.walk(self.tree), key=lambda node: getattr(node, "lineno", 0)
@@ -118,7 +121,7 @@ class CellSource:
         """Yield where the lines begin and end that a shell runs."""
         for number in range(1, len(self._starts)):
             start, end = self._starts[number - 1], self._starts[number]
-            if (self.shell and number > 1) or (
+            if (self.shell and number > self._first) or (
                 number in self.masked and _SHELL_LINE.match(self.text, start, end)
             ):
                 yield start, end
@@ -157,7 +160,8 @@ class CellSource:
 
     def _read(self) -> ast.Module | None:
         lines = self.text.splitlines(keepends=True)
-        first = next((number for number, line in enumerate(lines, 1) if line.strip()), 0)
+        first = _first_own(lines)
+        self._first = first
         if first and lines[first - 1].startswith("%%"):
             magic = lines[first - 1][2:].split(maxsplit=1)
             name = magic[0] if magic else ""
@@ -205,6 +209,21 @@ def parses(text: str) -> bool:
     """Tell whether ``text`` is a cell that can be run: Python with IPython's lines, or a shell's."""
     cell = CellSource(text)
     return cell.shell or cell.tree is not None
+
+
+def _first_own(lines: list[str]) -> int:
+    """Return the first line (from 1) with text, 0 where there is none; the host's magics above a cell magic are not it.
+
+    IPython wants a cell magic first; the worker takes those above it off.
+    """
+    first = next((number for number, line in enumerate(lines, 1) if line.strip()), 0)
+    below = first
+    while 0 < below < len(lines) and (
+        not lines[below - 1].strip() or lines[below - 1].startswith((_OWN_MAGICS, "#"))
+    ):
+        below += 1
+    stacked = first and lines[first - 1].startswith(_OWN_MAGICS) and lines[below - 1].startswith("%%")
+    return below if stacked else first
 
 
 def _ending(line: str) -> str:

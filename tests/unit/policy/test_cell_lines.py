@@ -136,3 +136,14 @@ def test_the_line_of_a_cell_magic_itself_is_a_guess() -> None:
     found = names.find(file_of("%%prun\nx = 1"), 1)
     assert found is not None
     assert (found.line, found.sure) == (1, False)
+
+
+@pytest.mark.parametrize("above", ["%sentinel_status\n", "%sentinel_limit wall=4\n# why\n\n"])
+def test_what_is_below_a_cell_magic_has_its_lines_below_magics_of_the_host_too(above: str) -> None:
+    names = CellNames()
+    names.begin("a", f"{above}%%time\nx = 1\ny = 1")
+    found = names.find(file_of("x = 1\ny = 1\n"), 2)
+    assert found is not None
+    assert (found.cell, found.line, found.sure) == ("a", above.count("\n") + 3, True)
+    names.begin("b", f"{above}x = 1\n%%time\ny = 1")
+    assert names.find(file_of("y = 1\n"), 1) is None  # no cell magic: something else stands above it

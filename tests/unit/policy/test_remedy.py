@@ -101,6 +101,19 @@ def test_what_speaks_with_itself_gets_the_profile(code: str) -> None:
     assert texts(refused("socket", 2, 1), code) == ["%sentinel_profile datascience"]
 
 
+@pytest.mark.parametrize("fetch", ["curl http://x.y", "pip install seaborn", "git clone https://x.y/z"])
+@pytest.mark.parametrize(
+    "above", ["", "%sentinel_preflight --dangerous off\n", "%sentinel_status\n# why\n\n"]
+)
+def test_a_magic_of_the_hosts_above_a_shells_cell_changes_no_word(above: str, fetch: str) -> None:
+    code = f"{above}%%bash\n{fetch}"
+    assert texts(refused("socket", 2, 1), code) == []
+    done = complete(refused("socket", 2, 1), leeway=LEEWAY, code=code)
+    assert done.hint == complete(refused("socket", 2, 1), leeway=LEEWAY, code=f"%%bash\n{fetch}").hint
+    assert done.hint is not None
+    assert "%sentinel_profile" not in done.hint.en
+
+
 @pytest.mark.parametrize("file", ["urllib3/connection.py", "http/client.py"])
 def test_a_library_that_calls_others_gets_no_profile(file: str) -> None:
     called = replace(refused("socket", 2, 1), library=Frame(file, 1, "connect"))
