@@ -205,7 +205,7 @@ def _body(code: str) -> str:
 
 
 def _magic_line(code: str) -> int:
-    """Return the line (from 1) of the cell's ``%%`` magic, which the host's own may stand above; 0 where it has none."""
+    """Return the line (from 1) of the cell's ``%%`` magic, which the host's own may stand above; 0: it has none."""
     if code.lstrip().startswith(_CELL_MAGIC):
         return _empty_lines(code) + 1
     if code.startswith(_OWN_MAGICS) and "\n" + _CELL_MAGIC in code:
