@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sentinel_kernel.kernel.settings import Settings
+    from sentinel_kernel.policy.compare import Surplus
     from sentinel_kernel.policy.profile import Profile
 
 FREE, ASK, NEVER = "free", "ask", "never"
@@ -51,6 +52,15 @@ class Ceiling:
             most = self._load(self.name)
             return FREE if free and most is not None and no_larger(profile, most) else NEVER
         return FREE if self._within(profile, {self.name, self._settings.profile}) else ASK
+
+    def exceeded(self, name: str) -> Surplus:
+        """Return what the profile of that name gives beyond the ceiling; nothing where it can't be told."""
+        from sentinel_kernel.policy.compare import Surplus, surplus  # noqa: PLC0415 - not on the start path
+
+        profile, ceiling = self._load(name), self._load(self.name)
+        if profile is None or ceiling is None:
+            return Surplus()
+        return surplus(profile, ceiling, os.uname().machine)
 
     def _within(self, profile: Profile, names: Iterable[str]) -> bool:
         """Tell whether ``profile`` gives nothing that one of the others does not give."""

@@ -69,7 +69,7 @@ class GaugeControls:
             return
         if not dict(self.choices()).get(name, False):
             self._tell(
-                f"{name} allows more than a cell of this kernel may ask for (ceiling: {host.magics.ceiling_name}), "
+                f"{name} goes beyond what a cell of this kernel may ask for (ceiling: {host.magics.ceiling_name}), "
                 f"so nothing was changed. Type %sentinel_profile {name} at the top of a cell to see what can be done.",
                 f"{name} 超出此内核的单元格可以请求的范围（上限：{host.magics.ceiling_name}），未作改动。"
                 f"请在单元格开头输入 %sentinel_profile {name} 查看可行的办法。",

@@ -75,7 +75,10 @@ class ProfileSwitch:
             else:
                 turn.refuse(self._words.declined(profile))
 
-        prompt = self._words.beyond(profile, self._host.magics.ceiling_name)
+        from sentinel_kernel.kernel.ceiling import Ceiling  # noqa: PLC0415 - not on the start path
+
+        ceiling = Ceiling(self._host.settings)
+        prompt = self._words.beyond(profile, ceiling.name, ceiling.exceeded(profile))
         self._host.questions.ask(turn.cell, prompt, _YES, turn.current(answered))
 
     def _change(self, turn: Turn) -> None:

@@ -10,6 +10,7 @@ from sentinel_kernel.policy.sizes_in_words import size_text
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.carrying import Cargo
     from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.policy.compare import Surplus
 
 _SHOWN = 8
 
@@ -23,18 +24,42 @@ class SwitchWords:
     def _say(self, english: str, chinese: str) -> str:
         return chinese if self._chinese else english
 
-    def beyond(self, profile: str, ceiling: str) -> str:
-        """Return the question about a profile beyond the ceiling."""
+    def beyond(self, profile: str, ceiling: str, more: Surplus) -> str:
+        """Return the question about a profile beyond the ceiling, which gives ``more``."""
+        told = self._more(more)
+        english, chinese = (f": {told}", f"：{told}") if told else ("", "")
         return self._say(
-            f"asks: this cell wants the profile {profile!r}, which allows more than {ceiling!r} (the ceiling). "
+            f"asks: this cell wants the profile {profile!r}, which goes beyond {ceiling!r} (the ceiling){english}. "
             "Allow it? [y] yes, [n] no: ",
-            f"询问：此单元格请求配置 {profile!r}，其权限超过上限 {ceiling!r}。是否允许？[y] 是，[n] 否：",
+            f"询问：此单元格请求配置 {profile!r}，它超出上限 {ceiling!r}{chinese}。是否允许？[y] 是，[n] 否：",
         )
+
+    def _more(self, more: Surplus) -> str:
+        """Return what a profile gives more, the weightiest first."""
+        parts = []
+        if more.network:
+            parts.append(self._say("sockets within the sandbox", "沙箱内部的套接字"))
+        for names, words in (
+            (more.folders, ("the folders", "文件夹")),
+            (more.unhidden, ("no longer hidden", "不再隐藏")),
+            (more.calls, ("the calls", "系统调用")),
+        ):
+            if names:
+                rest = f" +{len(names) - _SHOWN}" if len(names) > _SHOWN else ""
+                parts.append(f"{self._say(*words)} {', '.join(names[:_SHOWN])}{rest}")
+        if more.names:
+            parts.append(
+                self._say(
+                    "looking up names (without effect in this version: no sandbox has a way out)",
+                    "域名查询（此版本中没有作用：沙箱没有对外出口）",
+                )
+            )
+        return self._say("; ", "；").join(parts)
 
     def nobody(self, profile: str, ceiling: str) -> str:
         """Return the refusal where nobody can be asked about it."""
         return self._say(
-            f"the profile {profile!r} allows more than a cell of this kernel may ask for by itself "
+            f"the profile {profile!r} goes beyond what a cell of this kernel may ask for by itself "
             f"(ceiling: {ceiling}), and nobody can be asked here. HINT → Run the cell in a frontend that takes input, "
             f"or install a kernel that starts with it, in a terminal: sentinel-kernel install --profile {profile}",
             f"配置 {profile!r} 超出此内核的单元格可以自行请求的范围（上限：{ceiling}），且此处无人可以询问。"

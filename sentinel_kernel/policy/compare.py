@@ -8,10 +8,11 @@ from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.bpf import arguments_to_try
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.resources import limit_names
+from sentinel_kernel.record import Record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from sentinel_kernel.policy.compiled import CompiledPolicy, CompiledRule
     from sentinel_kernel.policy.profile import Profile
@@ -51,20 +52,50 @@ def is_within(profile: Profile, ceiling: Profile, machine: str) -> bool:
     """
     if profile.name == ceiling.name:
         return True
-    gives = [profile.network.allow, profile.network.allow_dns]
-    if any(wanted and not given for wanted, given in zip(gives, _network(ceiling), strict=True)):
-        return False
-    if not set(profile.filesystem.mounts) <= set(ceiling.filesystem.mounts):
-        return False
-    if not set(ceiling.filesystem.hidden) <= set(profile.filesystem.hidden):
-        return False
-    inner, outer = compiled(profile, machine), compiled(ceiling, machine)
-    return not any(
-        _exceeds(inner, outer, number, arguments)
-        for number, rules in inner.rules.items()
-        if not _decide_alike(rules, outer.rules.get(number, ()))
-        for arguments in arguments_to_try((*rules, *outer.rules.get(number, ())))
+    more = _beyond(profile, ceiling)
+    return not (more.network or more.names or more.folders or more.unhidden) and not any(
+        _calls_beyond(profile, ceiling, machine)
     )
+
+
+class Surplus(Record):
+    """What one profile gives that another does not."""
+
+    calls: tuple[str, ...] = ()
+    """Calls that take effect, at least with some arguments, or would if the person agreed."""
+    network: bool = False
+    names: bool = False
+    """Whether names may be looked up: of no effect as long as no sandbox has a way out."""
+    folders: tuple[str, ...] = ()
+    unhidden: tuple[str, ...] = ()
+
+
+def surplus(profile: Profile, ceiling: Profile, machine: str) -> Surplus:
+    """Return what ``profile`` gives that ``ceiling`` does not; nothing where :func:`is_within` holds."""
+    return replace(_beyond(profile, ceiling), calls=tuple(_calls_beyond(profile, ceiling, machine)))
+
+
+def _beyond(profile: Profile, ceiling: Profile) -> Surplus:
+    """Return what ``profile`` gives more besides calls."""
+    folders = set(ceiling.filesystem.mounts)
+    hidden = set(profile.filesystem.hidden)
+    return Surplus(
+        network=profile.network.allow and not ceiling.network.allow,
+        names=profile.network.allow_dns and not ceiling.network.allow_dns,
+        folders=tuple(f"{one.path} ({one.mode})" for one in profile.filesystem.mounts if one not in folders),
+        unhidden=tuple(path for path in ceiling.filesystem.hidden if path not in hidden),
+    )
+
+
+def _calls_beyond(profile: Profile, ceiling: Profile, machine: str) -> Iterator[str]:
+    """Yield the calls that ``profile`` gives where ``ceiling`` does not."""
+    inner, outer = compiled(profile, machine), compiled(ceiling, machine)
+    for number, rules in inner.rules.items():
+        others = outer.rules.get(number, ())
+        if not _decide_alike(rules, others) and any(
+            _exceeds(inner, outer, number, arguments) for arguments in arguments_to_try((*rules, *others))
+        ):
+            yield rules[-1].syscall
 
 
 def _decide_alike(rules: Sequence[CompiledRule], others: Sequence[CompiledRule]) -> bool:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 BY_ARGUMENTS = "by their arguments"
 """The group of the calls that are allowed or not according to what they are given."""
 
+_NAMES = "names may be looked up, which has no effect as there is no way out yet"
+
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _LIMITS = (
     ("memory_bytes", "{} of memory"),
@@ -44,7 +46,10 @@ def limits(resources: Resources) -> Iterator[str]:
 
 def network(policy: CompiledPolicy) -> str:
     """Return what sockets can reach."""
-    return "the sandbox alone: no other machine, no service of this one" if reaches_itself(policy) else "none"
+    if not reaches_itself(policy):
+        return "none"
+    alone = "the sandbox alone: no other machine, no service of this one"
+    return f"{alone}; {_NAMES}" if policy.profile.network.allow_dns else alone
 
 
 def reaches_itself(policy: CompiledPolicy) -> bool:
