@@ -75,10 +75,12 @@ class Limits:
     def explained(self, limit: Json, place: Json, cell: Cell) -> Json | None:
         """Return the violation of a limit that explains an error at ``place``, shown in ``cell``; None: it is not.
 
-        One that is ``owed`` is shown at the cell's end, with what was done about it.
+        One that is ``owed`` is shown at the cell's end, with what was done about it. Both say the same remedy.
         """
         if limit.get("owed") is True:
-            return self._host.violation_words.complete(_violation(limit))
+            # With its cell, as the one that is shown: what helps is found in the cell's code.
+            placed = {**_violation(limit), "cell": cell.request.msg_id}
+            return self._host.violation_words.complete(placed)
         self.show(limit, cell)
         for identifier, shown in cell.violations.items():
             told = shown.limit

@@ -39,7 +39,7 @@ _ALL = (
     Cause(CALL, "call", "A rule refused, reported or asked about a system call, or killed for it."),
     Cause(
         "memory", "limit", "The sandbox's memory was used up, or nearly.",
-        ("soft", "refused", "soft-machine", "refused-machine", "death", "death-machine"),
+        ("soft", "refused", "soft-machine", "refused-machine", "death", "death-machine", "threads"),
     ),
     Cause("pids", "limit", "No further process or thread could be started."),
     Cause("disk", "limit", "The room for new and changed files is full.", _ROOM),

@@ -81,6 +81,8 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
         values["machine"] = "short"
     if told.get("said") is True:
         values["said"] = "cell"  # and what was measured does not show it
+    if told.get("wanted") == "thread":
+        values["wanted"] = "thread"
     if told.get("detail") == "inodes":
         values["full_of"] = "names"
     if not allowed:

@@ -76,6 +76,8 @@ def _variants(violation: Violation) -> tuple[str, ...]:
         of_child = violation.cause == "child_killed"
         usual = limit.name if of_child else "death" if violation.resource == "worker" else limit.stage
         special = [f"{usual}-machine"] if values.get("machine") else []
+        if values.get("wanted") == "thread" and not values.get("machine"):
+            special.append("threads")
         if values.get("full_of") == "names":
             special.append("names")
         elif limit.name in _ROOMS and not limit.allowed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import resource
 
+from sentinel_kernel.policy.failure_report import THREAD
 from sentinel_kernel.policy.plan import LENT_FILES, is_within, process_limit
 from sentinel_kernel.supervisor.limit_watch import count_files, file_systems, fullness
 from sentinel_kernel.supervisor.processor_time import count_tasks
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 _TASKS = 0.97
 _FILES = 0.9
 _STATUS_BYTES = 4096
+_STACK_BYTES = 2 << 20
+"""A thread's stack where RLIMIT_STACK sets none (pthread_create(3))."""
+
+_LEAST_STACK_BYTES = 16 << 10
 _WAS_NEARLY_FULL = 0.5
 """What a program filled and has removed again since, as a temporary file: a sample saw at least so much of it."""
 
@@ -47,9 +52,9 @@ class LimitEvidence:
     def measured(self, current: Current, name: str, entry: Entry) -> dict[str, Any] | None:
         """Return the limit ``name`` as an event, where what is measured bears out that it was reached."""
         looks: dict[str, Callable[[], dict[str, Any] | None]] = {
-            "memory": lambda: self._meter.refused(entry.size),
+            "memory": lambda: self._memory(current, entry),
             "pids": lambda: self._pids(current),
-            "starts": lambda: _starts(current),
+            "starts": lambda: self._starts(current, entry),
             "full": lambda: self._watch.filled(current),
             "space": lambda: _space(current, entry),
             "file_size": lambda: _file_size(current, entry),
@@ -57,6 +62,23 @@ class LimitEvidence:
         }
         look = looks.get(name)
         return None if look is None else look()
+
+    def _memory(self, current: Current, entry: Entry) -> dict[str, Any] | None:
+        if entry.site != THREAD:
+            return self._meter.refused(entry.size)
+        room = stacks_left(current.worker_pid)
+        return _of_threads(self._meter.refused(entry.size, sure=room is not None and room < 1))
+
+    def _starts(self, current: Current, entry: Entry) -> dict[str, Any] | None:
+        """Return the limit of tasks by elimination, or that of memory where it is the one that threads meet first."""
+        allowed = process_limit(current.preparation.plan.sizes)
+        if allowed is None or _limit_of(current, resource.RLIMIT_NPROC) != allowed:
+            return None  # as below
+        room = stacks_left(current.worker_pid) if entry.site == THREAD else None
+        if room is not None and room < allowed - count_tasks(current):
+            told = _of_threads(self._meter.refused(entry.size, sure=True))
+            return None if told is None else {**told, "guessed": True}
+        return reached(current, "pids", "refused", 0, allowed, "count")
 
     def _pids(self, current: Current) -> dict[str, Any] | None:
         sizes = current.preparation.plan.sizes
@@ -101,11 +123,24 @@ def _peak(current: Current, name: str, place: str) -> int:
     return current.held_peaks.get(key, 0)
 
 
-def _starts(current: Current) -> dict[str, Any] | None:
-    allowed = process_limit(current.preparation.plan.sizes)
-    if allowed is None or _limit_of(current, resource.RLIMIT_NPROC) != allowed:
-        return None  # as below
-    return reached(current, "pids", "refused", 0, allowed, "count")
+def stacks_left(pid: int) -> int | None:
+    """Return for how many more stacks of threads a process's RLIMIT_DATA has room, None where it has no such limit.
+
+    A thread's stack is private memory that may be written: all of it counts from its start on, touched or not.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        allowed, stack = (
+            resource.prlimit(pid, what)[0] for what in (resource.RLIMIT_DATA, resource.RLIMIT_STACK)
+        )
+        if allowed != resource.RLIM_INFINITY:
+            held = _status_number(pid, b"VmData") << 10
+            size = _STACK_BYTES if stack == resource.RLIM_INFINITY else max(stack, _LEAST_STACK_BYTES)
+            return max(0, allowed - held) // size
+    return None
+
+
+def _of_threads(told: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if told is None else {**told, "wanted": "thread"}
 
 
 def _file_size(current: Current, entry: Entry) -> dict[str, Any] | None:
@@ -138,9 +173,14 @@ def _open_files(current: Current) -> dict[str, Any] | None:
 
 def _table_size(pid: int) -> int:
     """Return how many files a process's table has room for: twice as many as it ever had, at most (proc(5), FDSize)."""
-    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/status", "rb") as file:
-        return int(file.read(_STATUS_BYTES).partition(b"\nFDSize:")[2].split(None, 1)[0])
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return _status_number(pid, b"FDSize")
     return 0
+
+
+def _status_number(pid: int, name: bytes) -> int:
+    with open(f"/proc/{pid}/status", "rb") as file:
+        return int(file.read(_STATUS_BYTES).partition(b"\n" + name + b":")[2].split(None, 1)[0])
 
 
 def _limit_of(current: Current, what: int) -> int:

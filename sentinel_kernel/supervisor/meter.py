@@ -191,13 +191,13 @@ class Meter(Keeper):
         self._tell()
         self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
 
-    def refused(self, size: int | None) -> dict[str, Any] | None:
-        """Return the limit where it is borne out that an allocation of the cell, of ``size`` bytes, was refused."""
+    def refused(self, size: int | None, *, sure: bool = False) -> dict[str, Any] | None:
+        """Return the limit where it is ``sure``, or borne out, that the cell was refused ``size`` bytes."""
         if self._current is None:
             return None
         self._measure()
         used = max(self._peak, min(self._data_peak, self._bound()))
-        seen = self._shares.refused or used >= self._least_allowed * _SUSPECT_SHARE
+        seen = sure or self._shares.refused or used >= self._least_allowed * _SUSPECT_SHARE
         left = int(self._allowed() * SOFT_SHARE) - self._use.total_bytes
         refused = seen or size_tells(size, left, self._machine.total_bytes)
         self._soft.told |= refused
