@@ -66,7 +66,7 @@ class ExplainPage:
         violation = None
         with contextlib.suppress(ProtocolError):
             violation = Violation.from_json(record)
-        parts = [rendering.rows_part(self._rows(record, violation))]
+        parts = [rendering.rows_part(self._rows(record, violation, number))]
         parts += self._source(record)
         parts += self._remedies(record)
         if violation is not None:
@@ -86,7 +86,7 @@ class ExplainPage:
 
     # --- what, where, which rule
 
-    def _rows(self, record: Json, violation: Violation | None) -> list[tuple[str, str]]:
+    def _rows(self, record: Json, violation: Violation | None, number: int) -> list[tuple[str, str]]:
         language = "zh" if self._chinese else "en"
         call = record.get("cause", CALL) == CALL
         rows = [
@@ -96,6 +96,7 @@ class ExplainPage:
             (self._say("limit", "限制"), self._limit(record)),
             (self._say("reached for", "对象"), _joined(record.get("subject"), "kind", "text")),
             (self._say("seen as", "表现为"), self._seen(record)),
+            (self._say("since then", "此后"), self._since(record) if number == 1 else ""),
             (self._say("times", "次数"), self._times(record)),
             (self._say("where", "位置"), self._where(record)),
             (self._say("process", "进程"), self._process(record)),
@@ -105,6 +106,16 @@ class ExplainPage:
             (self._say("audit", "审计"), self._audit_row(record)),
         ]
         return [(name, value) for name, value in rows if value]
+
+    def _since(self, record: Json) -> str:
+        """Say that the cells after that of the newest refusal had none: it tells nothing of their failures."""
+        of, last = record.get("execution_count"), self._host.execution.last_count
+        if not isinstance(of, int) or of >= last:
+            return ""
+        return self._say(
+            f"nothing was refused in the last cell ([{last}]): the newest refusal is that of cell [{of}]",
+            f"最后一个单元格（[{last}]）中没有操作被拒绝：最近一次拒绝发生在单元格 [{of}]",
+        )
 
     def _cause(self, record: Json) -> str:
         name = cause_name(record, chinese=self._chinese)

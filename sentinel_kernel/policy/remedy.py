@@ -38,9 +38,10 @@ _NOWHERE = (OUTSIDE_NETWORK, NAME_LOOKUP)
 """What no profile gives: the words of these say so themselves."""
 
 _SWITCH = Text("The profile allows it, and the variables stay.", "该配置允许此操作，变量会保留。")
-_SWITCH_LOOPBACK = Text(
-    "The profile opens the sandbox's own loopback (127.0.0.1); nothing outside can be reached. The variables stay.",
-    "该配置可打开沙箱自身的回环接口（127.0.0.1）；外部网络仍无法访问。变量会保留。",
+SWITCH_LOOPBACK = Text(
+    "The profile opens the sandbox's own loopback (127.0.0.1): only servers that were started inside the sandbox "
+    "answer there, nothing of this machine outside it. The variables stay.",
+    "该配置会打开沙箱自身的回环接口（127.0.0.1）：那里只有在沙箱内启动的服务会应答，无法访问本机在沙箱外的服务。变量会保留。",
 )
 SWITCH_LIVES = Text(
     "Under this profile the call is refused with an error and not killed for: a program that can do without goes on.",
@@ -163,7 +164,9 @@ def _profiles(violation: Violation, code: str | None, leeway: Leeway, machine: s
         )
         if not code or calls or destination == LEADS_OUTSIDE:
             return []
-        why = _SWITCH_LOOPBACK
+        why = SWITCH_LOOPBACK
+    elif profile is not None and violation.syscall == "connect" and _is_internet(violation):
+        why = SWITCH_LOOPBACK
     elif (
         profile is None and violation.outcome == "killed" and code and _goes_on_refused(code, violation.line)
     ):
@@ -188,6 +191,10 @@ def _would_help(policy: CompiledPolicy, violation: Violation, arguments: tuple[i
     )
     number = policy.architecture.syscalls["socket"]
     return family is not None and lets_through(policy, number, (family, _SOCK_STREAM, 0, 0, 0, 0))
+
+
+def _is_internet(violation: Violation) -> bool:
+    return str(violation.values.get("family")).startswith("AF_INET")
 
 
 def _registers(violation: Violation) -> tuple[int, ...]:

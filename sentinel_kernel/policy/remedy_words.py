@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
-from sentinel_kernel.policy.remedy import SWITCH_LIVES, beyond_ceiling, switch_profile
+from sentinel_kernel.policy.remedy import SWITCH_LIVES, SWITCH_LOOPBACK, beyond_ceiling, switch_profile
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
 from sentinel_kernel.policy.violation import Text
@@ -22,6 +22,12 @@ _SWITCH = Text(
 _REFUSES = Text(
     "The profile {0} refuses it too, with an error that ends nothing: start a cell with `%sentinel_profile {0}`.",
     "配置 {0} 同样会拒绝此操作，但只返回错误，不会终止沙箱：在单元格首行写 `%sentinel_profile {0}`。",
+)
+_OPENS = Text(
+    "Only servers that were started inside the sandbox answer there, nothing of this machine outside it; for those "
+    "start a cell with `%sentinel_profile {0}` (variables stay).",
+    "那里只有在沙箱内启动的服务会应答，本机在沙箱外的服务无法访问；若要访问沙箱内的服务，请在单元格首行写 "
+    "`%sentinel_profile {0}`（变量会保留）。",
 )
 _MAGIC = Text(
     "Put `{0}` at the top of the cell and run it again (variables stay).",
@@ -52,10 +58,11 @@ _LOCKED = Text(
     "此实验室的所有内核都使用同一个配置。",
 )
 _LOOPBACK = Text(
-    "No profile of this version reaches the outside. Only for a server that runs inside the sandbox itself: "
-    "`%sentinel_profile {0}` at the top of a cell opens the sandbox's own loopback (variables stay).",
-    "此版本的任何配置都不能访问外部网络。仅当服务运行在沙箱内部时：在单元格首行写 `%sentinel_profile {0}` "
-    "可打开沙箱自身的回环接口（变量会保留）。",
+    "No profile of this version reaches the outside. Only for a server that runs inside the sandbox itself, "
+    "not for one of this machine outside it: `%sentinel_profile {0}` at the top of a cell opens the sandbox's own "
+    "loopback (variables stay).",
+    "此版本的任何配置都不能访问外部网络。仅当服务运行在沙箱内部（而非本机沙箱之外）时：在单元格首行写 "
+    "`%sentinel_profile {0}` 可打开沙箱自身的回环接口（变量会保留）。",
 )
 _OUTSIDE = Text(
     "No profile of this version reaches the outside.",
@@ -85,6 +92,8 @@ def remedy_hint(
 def _of_first(remedy: Remedy, *, killed: bool) -> Text:
     if remedy.kind == "magic":
         switch = remedy.text.startswith("%sentinel_profile ") and not remedy.text.endswith("--carry")
+        if switch and remedy.why == SWITCH_LOOPBACK:
+            return _filled(_OPENS, remedy.text.split()[1])
         if switch and killed and remedy.why == SWITCH_LIVES:
             return _filled(_REFUSES, remedy.text.split()[1])
         return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(_MAGIC, remedy.text)

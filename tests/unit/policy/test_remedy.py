@@ -101,6 +101,27 @@ def test_what_speaks_with_itself_gets_the_profile(code: str) -> None:
     assert texts(refused("socket", 2, 1), code) == ["%sentinel_profile datascience"]
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        'import socket\nsocket.create_connection(("127.0.0.1", 8897))',
+        'import requests\nrequests.get("http://localhost:8897/api")',
+    ],
+)
+def test_loopback_is_said_to_be_the_sandboxes_own(code: str) -> None:
+    done = complete(refused("socket", 2, 1), leeway=LEEWAY, code=code)
+    assert [remedy.text for remedy in done.remedies] == ["%sentinel_profile datascience"]
+    said = [done.hint, *(remedy.why for remedy in done.remedies)]
+    assert all("nothing of this machine outside it" in text.en for text in said if text is not None)
+    assert all("本机在沙箱外的服务" in text.zh for text in said if text is not None)
+    assert len([text for text in said if text is not None]) == 2
+    assert done.hint is not None
+    assert "allows it" not in done.hint.en
+    unsure = complete(refused("socket", 2, 1), leeway=LEEWAY, code=None)
+    assert unsure.hint is not None
+    assert "not for one of this machine outside it" in unsure.hint.en
+
+
 @pytest.mark.parametrize("fetch", ["curl http://x.y", "pip install seaborn", "git clone https://x.y/z"])
 @pytest.mark.parametrize(
     "above", ["", "%sentinel_preflight --dangerous off\n", "%sentinel_status\n# why\n\n"]
