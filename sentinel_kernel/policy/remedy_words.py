@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from sentinel_kernel.abi.architecture import ARCHITECTURES
+from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
+from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.remedy import SWITCH_LIVES, SWITCH_LOOPBACK, beyond_ceiling, switch_profile
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
@@ -13,7 +16,6 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.leeway import Leeway
     from sentinel_kernel.policy.violation import Remedy, Violation
 
-_NOWHERE = (OUTSIDE_NETWORK, NAME_LOOKUP)
 _NOTHING = Text("", "")
 _SWITCH = Text(
     "The profile {0} allows it: start a cell with `%sentinel_profile {0}` (variables stay).",
@@ -64,6 +66,15 @@ _LOOPBACK = Text(
     "此版本的任何配置都不能访问外部网络。仅当服务运行在沙箱内部（而非本机沙箱之外）时：在单元格首行写 "
     "`%sentinel_profile {0}` 可打开沙箱自身的回环接口（变量会保留）。",
 )
+_INSIDE = Text(
+    "A server inside the sandbox is reached as 127.0.0.1.",
+    "沙箱内的服务可通过 127.0.0.1 访问。",
+)
+_INSIDE_AFTER = Text(
+    "A server inside the sandbox is reached as 127.0.0.1 under another profile: `%sentinel_profile {0}` (variables "
+    "stay).",
+    "在另一配置下，可通过 127.0.0.1 访问沙箱内的服务：`%sentinel_profile {0}`（变量会保留）。",
+)
 _OUTSIDE = Text(
     "No profile of this version reaches the outside.",
     "此版本的任何配置都不能访问外部网络。",
@@ -74,10 +85,17 @@ def remedy_hint(
     violation: Violation, remedies: tuple[Remedy, ...], *, code: str | None, leeway: Leeway
 ) -> Text:
     """Return what is added to the hint of ``violation``, whose ``remedies`` are remedies_for()'s; may be empty."""
-    if violation.outcome == "continued" or violation.resource in _NOWHERE:
+    if violation.cause == "name_lookup" or violation.resource == NAME_LOOKUP:
+        return _way_inside(violation, leeway)
+    if violation.outcome == "continued" or violation.resource == OUTSIDE_NETWORK:
         return _NOTHING
     if remedies:
         return _of_first(remedies[0], killed=violation.outcome == "killed")
+    return _why_none(violation, code, leeway)
+
+
+def _why_none(violation: Violation, code: str | None, leeway: Leeway) -> Text:
+    """Return why nothing helps."""
     if violation.resource == NETWORK and violation.syscall == "socket":
         profile = switch_profile(violation, leeway)
         if profile is not None:
@@ -87,6 +105,20 @@ def remedy_hint(
             return _LOCKED
         return _filled(_BEYOND_LAB if leeway.lab else _BEYOND, leeway.ceiling or "")
     return _NONE if violation.cause == "call" else _NOTHING
+
+
+def _way_inside(violation: Violation, leeway: Leeway) -> Text:
+    """Return how a server inside the sandbox is reached, which needs no name server; empty where it can't be."""
+    machine = ARCHITECTURES[0].machine if violation.architecture is None else violation.architecture
+    if machine not in [known.machine for known in ARCHITECTURES]:
+        return _NOTHING
+    current = leeway.profile(violation.profile)
+    if current is not None and reaches_itself(compiled(current, machine)):
+        return _INSIDE
+    for profile in leeway.reachable(violation.profile, machine):
+        if current is not None and reaches_itself(compiled(profile, machine)):
+            return _filled(_INSIDE_AFTER, profile.name)
+    return _NOTHING
 
 
 def _of_first(remedy: Remedy, *, killed: bool) -> Text:

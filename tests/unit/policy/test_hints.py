@@ -12,7 +12,7 @@ from sentinel_kernel.policy.compare import is_within, least_first, lets_through
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.leeway import Leeway
-from sentinel_kernel.policy.occurrence import limit_violation
+from sentinel_kernel.policy.occurrence import limit_violation, make_occurrence
 from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.request import Request
@@ -195,3 +195,30 @@ def test_folders_count_for_the_ceiling() -> None:
 def test_profiles_are_ordered_by_what_they_give() -> None:
     names = [profile.name for profile in least_first(SHIPPED, "x86_64")]
     assert names[:3] == ["strict", "datascience", "web"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "ceiling", "english", "chinese"),
+    [
+        (
+            "datascience",
+            "datascience",
+            "A server inside the sandbox is reached as 127.0.0.1.",
+            "可通过 127.0.0.1 访问。",
+        ),
+        ("strict", "datascience", "under another profile: `%sentinel_profile datascience`", "在另一配置下"),
+        ("strict", "strict", "", ""),
+    ],
+)
+def test_a_server_inside_is_only_spoken_of_where_it_can_be_reached(
+    profile: str, ceiling: str, english: str, chinese: str
+) -> None:
+    made = make_occurrence(
+        "name_lookup", id="id", profile=profile, rule="r", time_ms=0, subject=("host", "example.org")
+    )
+    done = complete(made, ceiling=ceiling)
+    assert done.hint is not None
+    assert english in done.hint.en
+    assert chinese in done.hint.zh
+    assert ("127.0.0.1" in done.hint.en) == bool(english)
+    assert ("127.0.0.1" in done.hint.zh) == bool(english)
