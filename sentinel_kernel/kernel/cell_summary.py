@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.host import Host
+    from sentinel_kernel.kernel.usage import Sample
     from sentinel_kernel.kernel.wire import Part
 
 _WATCHER = "summary"
@@ -23,6 +24,8 @@ class _Began(MutableRecord):
 
     at: float
     refusals: int
+    sample: Sample | None
+    """The newest one then, which tells of what was before."""
 
 
 class CellSummary:
@@ -44,7 +47,9 @@ class CellSummary:
     def begins(self, cell: Cell) -> None:
         """Take note that the worker has ``cell`` now."""
         self._output_bytes_before = self._output_bytes
-        self._began[cell.request.msg_id] = _Began(time.monotonic(), self._host.displays.refusals)
+        self._began[cell.request.msg_id] = _Began(
+            time.monotonic(), self._host.displays.refusals, self._host.usage.newest
+        )
         while len(self._began) > _REMEMBERED:
             del self._began[next(iter(self._began))]
 
@@ -66,13 +71,14 @@ class CellSummary:
         began = self._began.pop(cell.request.msg_id, None)
         if self.on and began is not None and not cell.silent:
             refused = self._host.displays.refusals - began.refusals
-            text = self._line(cell, time.monotonic() - began.at, refused)
+            newest = self._host.usage.newest
+            sample = None if newest is began.sample else newest
+            text = self._line(cell, time.monotonic() - began.at, refused, sample)
             self._host.outbox.display({"text/plain": text}, cell.request.header, self._host.displays.new_id())
 
-    def _line(self, cell: Cell, seconds: float, refused: int) -> str:
+    def _line(self, cell: Cell, seconds: float, refused: int, sample: Sample | None) -> str:
         from sentinel_kernel.kernel.gauge_page import bytes_text  # noqa: PLC0415 - not on the start path
 
-        sample = self._host.usage.newest
         memory = None if sample is None else sample.memory_peak_bytes
         processor = None if sample is None else sample.cpu_seconds
         chinese = self._host.settings.language == "zh"

@@ -50,7 +50,7 @@ _EXACT_SHARE = 0.7
 _EXACTLY_AT_MOST_BYTES = 2 << 30
 _TRIM_LOOKS, _TRIM_MILLISECONDS = 5, 3
 """A cell that begins where memory is short waits so often, so long, for what is free to be given back."""
-_SUSPECT_SHARE = 0.7
+_SUSPECT_SHARE = 0.7  # of all that may be used: from there on, lack of memory is suspected
 _TOLD_SIZES = ("memory_bytes", "pids", "cpu_count", "disk_bytes")
 _ABRUPT = (signal.SIGABRT, signal.SIGBUS, signal.SIGSEGV)
 """How programs die that do not check whether they got memory."""
@@ -93,7 +93,7 @@ class Meter(Keeper):
         self._sizes = current.preparation.plan.sizes
         self._told_limits = None
         self.running = False
-        self._cpu_seconds = self._cpu_before = 0.0
+        self._cpu_seconds = self._cpu_before = self._cpu_total = 0.0
         self._cpu_at = time.monotonic()
         self._cpu_percent = 0.0
         self._peak = 0
@@ -116,7 +116,7 @@ class Meter(Keeper):
             told: dict[str, Any] = {}
             if cause["signal"] == signal.SIGBUS and full is not None:
                 told = file_limit(current, *full)
-            elif max(self._peak, self._data_peak) >= self._suspect_bytes():
+            elif max(self._peak, self._data_peak) >= self._bound() * _SUSPECT_SHARE:
                 told = self._limit(current, "kill", self._peak, self._least_allowed)
             if told:
                 cause.update(kind="limit", limit=told)
@@ -139,9 +139,12 @@ class Meter(Keeper):
         self._begun_at = time.monotonic()
         self._settle = None
         self._take_sizes(self._current)
+        if self._watched and time.monotonic() - self._measured_at > _LEAST_SECONDS:
+            self._measure()  # what short cells before it have left was not looked at
+        seconds = self._processes.cpu_seconds()
         if time.monotonic() - self._measured_at > _FRESH_SECONDS:
-            self._read_cpu(self._processes.cpu_seconds())
-        self._cpu_before = self._cpu_seconds
+            self._read_cpu(seconds)
+        self._cpu_before = max(seconds, self._cpu_total)
         self._peak = self._use.shown_bytes
         self._data_peak, self._data_begun = 0, self._data_now
         self._shares.refused = False
@@ -174,7 +177,8 @@ class Meter(Keeper):
         """Take the cell's last sample, and say so where memory is what it ended for."""
         if self._current is None or not self.running:
             return
-        if time.monotonic() - self._begun_at < _SHORT_SECONDS and message.get("status") == "ok":
+        short = not self._watched and time.monotonic() - self._begun_at < _SHORT_SECONDS
+        if short and message.get("status") == "ok":
             self.running = False
             self._settle = time.monotonic() + _SETTLED_SECONDS
             self._due = min(self._due, self._measured_at + RUNNING_SECONDS)
@@ -250,10 +254,6 @@ class Meter(Keeper):
         wanted = min(_LONGEST_SECONDS, max(RUNNING_SECONDS, took * _SHARE_OF_TIME))
         return min(wanted, max(_LEAST_SECONDS, took * _MOST_OF_TIME, reached))
 
-    def _suspect_bytes(self) -> float:
-        """Return from what use on lack of memory is suspected: where the machine is short, all is near what it has."""
-        return self._bound() * _SUSPECT_SHARE
-
     def _limit(self, current: Current, stage: str, used: int, allowed: int) -> dict[str, Any]:
         return memory_limit(current, stage, used, allowed, self._use, self._processes)
 
@@ -302,13 +302,12 @@ class Meter(Keeper):
         self._seen.show_memory(total, available, self._use.shared_bytes + self._use.disk_bytes)
         self._seen.show_processors(current.preparation.plan.cpus or os.sched_getaffinity(0))
 
-    def _read_cpu(self, seconds: float) -> float:
+    def _read_cpu(self, seconds: float) -> None:
         now = time.monotonic()
-        seconds = max(seconds, self._cpu_seconds)
+        self._cpu_total = seconds = max(seconds, self._cpu_total)
         if now - self._cpu_at >= _LEAST_SECONDS:
             self._cpu_percent = 100 * (seconds - self._cpu_seconds) / (now - self._cpu_at)
             self._cpu_seconds, self._cpu_at = seconds, now
-        return seconds
 
     def _hold(self, current: Current) -> dict[str, Any] | None:
         """Do what the last sample asks for: headroom, the soft mark, the hard one."""
@@ -380,7 +379,7 @@ class Meter(Keeper):
             "memory_bytes": self._use.shown_bytes,
             "memory_peak_bytes": self._peak,
             "cpu_percent": round(self._cpu_percent, 1),
-            "cpu_seconds": round(max(0.0, self._cpu_seconds - self._cpu_before), 2),
+            "cpu_seconds": round(max(0.0, self._cpu_total - self._cpu_before), 3),
             "pids": self._processes.tasks,
             "disk_bytes": self._use.disk_bytes,
             "files": dict(self._use.held_bytes),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
+_SCHEDULED = 2  # CPUCLOCK_SCHED of <linux/posix-timers.h>: to the nanosecond
 _TEXT_BYTES = 512
 _MAPS_BYTES = 4096
 """The heap comes right after the program itself."""
@@ -40,6 +42,14 @@ def same_sandbox(pid: int, first: int) -> bool:
         return os.path.samestat(os.stat(f"/proc/{pid}/ns/pid"), os.stat(f"/proc/{first}/ns/pid"))
     except OSError:
         return False
+
+
+def process_seconds(pid: int) -> float | None:
+    """Return the processor time of a process, its threads included; None where it is gone."""
+    try:
+        return time.clock_gettime(~pid << 3 | _SCHEDULED)
+    except OSError:
+        return None
 
 
 class Process:
@@ -96,12 +106,18 @@ class Process:
         return True
 
     def cpu_seconds(self) -> float:
-        """Return its processor time and that of the children that it has waited for (proc_pid_stat(5))."""
+        """Return its processor time and that of the children that it has waited for (proc_pid_stat(5), in ticks).
+
+        Its own is exact, by its clock (clock_getcpuclockid(3)): a cell of 8 ms is less than a tick.
+        """
+        own = process_seconds(self.pid)
         try:
+            # Behind the clock: what is still there now, was the one whose clock that is.
             fields = self._read(self._stat, "stat").rpartition(b")")[2].split()
             self.tasks = int(fields[17])
             self.faults = int(fields[7]) + int(fields[9])
-            return sum(map(int, fields[11:15])) / _TICKS
+            ticks = list(map(int, fields[11:15]))
+            return (sum(ticks[:2]) / _TICKS if own is None else own) + sum(ticks[2:]) / _TICKS
         except (OSError, ValueError):
             return 0.0
 
