@@ -246,7 +246,7 @@ class HeldLine:
         """Return in how many seconds :meth:`settle` has something to do, or None."""
         if self._asked is None:
             return None
-        dues = [self._asked.until if self._settled is None else self._settled]
+        dues = [self._asked.until if self._settled is None else self._whole_at(self._asked, self._settled)]
         if self._settled is None:
             dues.append((self._asked.silent_since or self._asked.since) + _SILENT_SECONDS)
         dues += [waiting.until for waiting in self._waiting[:1]]
@@ -290,12 +290,16 @@ class HeldLine:
                 waiting.done(None)
             waiting.answer()
 
+    def _whole_at(self, asked: _Asked, settled: float) -> float:
+        """Return when to take what has come: whoever goes on writing to the pipe puts it off no longer than this."""
+        return min(settled, asked.until + _SETTLE_SECONDS)
+
     def _is_settled(self) -> bool:
         clock, asked = time.monotonic(), self._asked
         if asked is None:
             return False
         if self._settled is not None:
-            return clock >= self._settled
+            return clock >= self._whole_at(asked, self._settled)
         if clock >= asked.until:
             return True
         if asked.silent_since is None:

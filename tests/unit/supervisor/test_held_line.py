@@ -203,3 +203,14 @@ def test_a_crash_is_told_by_its_last_words(worker: Worker) -> None:
     assert place is not None
     assert (place.line, place.function) == (5, "g")
     assert worker.line.crash() is None
+
+
+def test_bytes_that_go_on_coming_put_no_stack_off_for_good(worker: Worker) -> None:
+    worker.ask("bare", worker.bare)
+
+    def settles_under_noise() -> bool:
+        os.write(worker.writer, b"x")
+        return worker.settles()
+
+    wait_until(settles_under_noise, "the dump was given up")
+    assert worker.events == [("bare", "answered"), ("bare", None)]
