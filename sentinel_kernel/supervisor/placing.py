@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _LINES_PER_KIND = 8
 """So many refusals of one kind are looked at in one cell; the others count for the first one's line."""
 
+_MOST_KINDS = 256
+"""Of so many kinds in one cell: a kind has its arguments, of which a program may have as many as it likes."""
+
 _MOST_PROCESSES = 256
 _PATIENCE_SECONDS = 0.2
 _KILL_PATIENCE_SECONDS = 0.05
@@ -63,7 +66,7 @@ class Places:
         """
         kind = self._ledger.kind(made)
         looked = self._looked.get(kind, 0)
-        if looked >= _LINES_PER_KIND:
+        if looked >= _LINES_PER_KIND or (looked == 0 and len(self._looked) >= _MOST_KINDS):
             self._ledger.record(made, registers)
             answer()
             return False
