@@ -77,6 +77,7 @@ class Session:
         """Serve what sandboxes have to say; False where the one in use is another one, or none, afterwards."""
         for keeper in self._keepers:
             keeper.serve(ready)
+        self._watch_keepers()  # a sandbox that is made now may get the number of what they have closed
         return self.life.serve(ready)
 
     def catch_up(self) -> None:
@@ -87,6 +88,7 @@ class Session:
         for keeper in self._keepers:
             cause = keeper.catch_up()
             if cause is not None:
+                self._watch_keepers()  # as in serve
                 self.life.kill_worker(cause)
         self._watch_keepers()
 
