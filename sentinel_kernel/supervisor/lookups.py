@@ -54,12 +54,13 @@ class Lookups:
         if len(self._pending) + len(self._dying) >= _MOST:
             done([])
             return
-        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        ends: tuple[int, ...] = ()
         try:
+            reader, writer = ends = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
             pid = os.fork()
-        except OSError:
-            os.close(reader)
-            os.close(writer)
+        except OSError:  # no descriptor or no process is to be had
+            for descriptor in ends:
+                os.close(descriptor)
             done([])
             return
         if pid == 0:

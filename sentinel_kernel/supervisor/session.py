@@ -166,7 +166,10 @@ class Session:
             return
         if current.held_line is not None:
             current.held_line.settle(now=True)
-        self.watchers.explaining.explain(current, self.life.generation, message, done)
+        try:
+            self.watchers.explaining.explain(current, self.life.generation, message, done)
+        except OSError:
+            done({})  # no descriptor or process was to be had: the error is shown as it is
 
     def interrupt(self, identifier: object, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are served alike
         """Interrupt what runs in the worker."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 from types import SimpleNamespace
@@ -58,3 +59,17 @@ def test_a_sandbox_that_gets_the_number_of_what_was_closed_stays_watched() -> No
     assert [number for number, _ in poll.poll(0)] == [made[0]]
     for descriptor in (*made, writer):
         os.close(descriptor)
+
+
+def test_an_error_that_can_not_be_looked_into_is_answered() -> None:
+    replies: list[tuple[object, ...]] = []
+    host: Any = SimpleNamespace(reply=lambda identifier, ok, fields: replies.append((identifier, ok, fields)))
+    session = Session(host, select.poll(), "")
+
+    def explain(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    session.life = SimpleNamespace(running=SimpleNamespace(held_line=None), generation=1)  # type: ignore[assignment]
+    session._watchers = SimpleNamespace(explaining=SimpleNamespace(explain=explain))  # type: ignore[assignment]
+    session.explain(7, {})
+    assert replies == [(7, True, {})]
