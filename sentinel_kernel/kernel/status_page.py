@@ -108,7 +108,10 @@ class StatusPage:
         limits = []
         for field, english, zh in LIMITS:
             value = sizes.get(field, getattr(resources, field, None))
+            if field == "cpu_count":
+                # A share of a processor's time is given to a whole number of them, and is what is in force.
+                value = (sizes.get("cpu_quota") if sizes else resources.cpu_quota) or value
             if value is not None:
-                shown = size_text(value) if field.endswith("_bytes") else str(value)
+                shown = size_text(value) if field.endswith("_bytes") else f"{value:.15g}"
                 limits.append(f"{zh if chinese else english} {shown}")
         return ", ".join(limits)

@@ -1,0 +1,35 @@
+"""The rows of the status page: what is in force, to the digit."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sentinel_kernel.kernel.status_page import StatusPage
+
+
+def _rows(**changes: Any) -> dict[str, str]:
+    settings: Any = SimpleNamespace(language="en", lab=None, workspace="/w", profile_directories=())
+    lifecycle: Any = SimpleNamespace(
+        state=SimpleNamespace(value="ready"), profile="strict", generation=1, problem=None, ready={}
+    )
+    displays: Any = SimpleNamespace(refusals=0)
+    for name, value in changes.items():
+        owner = next(one for one in (lifecycle, displays, settings) if hasattr(one, name))
+        setattr(owner, name, value)
+    return dict(StatusPage(settings, lifecycle, displays).rows())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shown"),
+    [
+        ({"cpu_count": 2, "cpu_quota": 1.5}, "CPUs 1.5"),
+        ({"cpu_count": 1, "cpu_quota": 0.25}, "CPUs 0.25"),
+        ({"cpu_count": 2, "cpu_quota": None}, "CPUs 2"),
+        ({"pids": 1048576}, "processes 1048576"),
+    ],
+)
+def test_a_share_of_processors_is_shown_as_it_was_set(sizes: dict[str, Any], shown: str) -> None:
+    assert shown in _rows(ready={"sizes": sizes})["limits"].split(", ")
