@@ -55,6 +55,19 @@ def _scan(arguments: argparse.Namespace) -> int:
     return FOUND if found else 0
 
 
+def _place(one: dict[str, Any], *, chinese: bool) -> str:
+    """Return where a finding is: the code cell as people count them, and which of all cells that is."""
+    if one["cell"] is None:
+        return f"第 {one['line']} 行" if chinese else f"line {one['line']}"
+    if one["cell"] == one["notebook_cell"]:
+        cell = f"代码单元格 {one['cell']}" if chinese else f"code cell {one['cell']}"
+    elif chinese:
+        cell = f"代码单元格 {one['cell']}（笔记本的第 {one['notebook_cell']} 个单元格）"
+    else:
+        cell = f"code cell {one['cell']} (cell {one['notebook_cell']} of the notebook)"
+    return f"{cell}，第 {one['line']} 行" if chinese else f"{cell}, line {one['line']}"
+
+
 def _table(found: list[dict[str, Any]], chosen: str) -> str:
     """Return the findings for a terminal. All that is the notebook's was escaped where it was found."""
     chinese = chosen == "zh"
@@ -62,12 +75,12 @@ def _table(found: list[dict[str, Any]], chosen: str) -> str:
         return "未发现会被拒绝的内容。" if chinese else "Nothing was found that will be refused."
     lines = []
     for one in found:
-        place = (
-            f"单元格 {one['cell']}，第 {one['line']} 行"
-            if chinese
-            else f"cell {one['cell']}, line {one['line']}"
+        place = _place(one, chinese=chinese)
+        likely = (
+            ("（可能）" if chinese else " (if it is reached)")
+            if one["confidence"] != "certain" and one["rules"] != "unread"
+            else ""
         )
-        likely = ("（可能）" if chinese else " (if it is reached)") if one["confidence"] != "certain" else ""
         lines.append(f"{place}{likely}: {one['source']}")
         lines.append(f"    {one['message'][chosen]}")
         if one["subject"] is not None:

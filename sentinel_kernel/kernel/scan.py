@@ -14,7 +14,9 @@ from sentinel_kernel.policy.dangerous import DangerousNotebook
 from sentinel_kernel.policy.leeway import Leeway
 from sentinel_kernel.policy.preflight import Notebook
 from sentinel_kernel.policy.preflight_expected import with_remedies
+from sentinel_kernel.policy.preflight_unread import unread
 from sentinel_kernel.policy.profile import find_profile, list_profiles, load_profile
+from sentinel_kernel.record import Record
 from sentinel_kernel.worker.leading_block import parse_leading_block
 
 if TYPE_CHECKING:
@@ -25,6 +27,15 @@ if TYPE_CHECKING:
 _MOST_BYTES = 64 << 20
 _MOST_CELLS = 10_000
 _REMEDY = "Give a notebook (.ipynb) or a Python file (.py)."
+
+
+class _Code(Record):
+    """One cell of code, counted as people count them: from 1, among the code cells and among all of them."""
+
+    code: str
+    number: int | None = None
+    notebook_cell: int | None = None
+    execution_count: int | None = None
 
 
 def scan_notebook(
@@ -38,9 +49,10 @@ def scan_notebook(
 
     ``notebook`` is the path of a .ipynb or .py file, or a notebook's document (nbformat 3 or later). ``profile`` is the
     one that it starts under: leading `%sentinel_profile` lines are followed. ``directories`` are where profiles are
-    looked for before the shipped ones. Each finding is a dict: ``cell`` (from 0, among all cells), ``execution_count``
-    and the fields of policy/preflight_finding.py. What comes from the notebook is in ``source`` and ``subject`` alone,
-    cut and escaped.
+    looked for before the shipped ones. Each finding is a dict: ``cell`` (the code cell, from 1) and ``notebook_cell``
+    (the same among all cells, from 1), both None for a .py file, ``execution_count`` and the fields of
+    policy/preflight_finding.py. A cell that can't be read has a finding of the cause ``unread``. What comes from the
+    notebook is in ``source`` and ``subject`` alone, cut and escaped.
 
     Raises:
         SentinelError: the file can't be read or is no notebook, or there is no such profile.
@@ -53,12 +65,13 @@ def scan_notebook(
         path = os.fspath(notebook)
         folder = os.path.dirname(os.path.realpath(path))
         text = _text(path)
-        cells = [(0, None, text)] if path.endswith(".py") else _cells(_document(text, path))
+        cells = [_Code(text)] if path.endswith(".py") else _cells(_document(text, path))
     reader = Notebook(gather(profile, directories, folder))
     leeway = _leeway(directories, profile, folder)
     checker = DangerousNotebook() if dangerous else None
     found: list[dict[str, Any]] = []
-    for number, count, code in cells:
+    for cell in cells:
+        code = cell.code
         switched = _switched(code, directories)
         if switched and switched != profile:
             profile = switched
@@ -66,10 +79,18 @@ def scan_notebook(
         findings: Iterable[Finding] = [
             with_remedies(finding, reader.policy, code, leeway) for finding in reader.read(code)
         ]
+        if (fault := unread(code)) is not None:
+            findings = (fault,)
         if checker is not None:
             findings = sorted((*findings, *checker.read(code)), key=lambda one: (one.line, one.column))
         found += [
-            {"cell": number, "execution_count": count, "profile": profile, **finding.as_json()}
+            {
+                "cell": cell.number,
+                "notebook_cell": cell.notebook_cell,
+                "execution_count": cell.execution_count,
+                "profile": profile,
+                **finding.as_json(),
+            }
             for finding in findings
         ]
     return found
@@ -133,16 +154,16 @@ def _document(text: str, path: str) -> Mapping[str, Any]:
     return document
 
 
-def _cells(document: Mapping[str, Any]) -> list[tuple[int, int | None, str]]:
-    """Return (number, execution count, code) of the code cells. Raises SentinelError where it is no notebook."""
+def _cells(document: Mapping[str, Any]) -> list[_Code]:
+    """Return the code cells. Raises SentinelError where it is no notebook."""
     cells = document.get("cells")
     if cells is None and isinstance(document.get("worksheets"), list):  # nbformat 3
         sheets = [sheet for sheet in document["worksheets"] if isinstance(sheet, dict)]
         cells = [cell for sheet in sheets for cell in sheet.get("cells") or ()]
     if not isinstance(cells, list) or len(cells) > _MOST_CELLS:
         raise SentinelError("This is no notebook: it has no list of cells.", _REMEDY)
-    found = []
-    for number, cell in enumerate(cells):
+    found: list[_Code] = []
+    for number, cell in enumerate(cells, start=1):
         if not isinstance(cell, dict):
             raise SentinelError(f"This is no notebook: cell {number} is no object.", _REMEDY)
         if cell.get("cell_type") != "code":
@@ -153,7 +174,6 @@ def _cells(document: Mapping[str, Any]) -> list[tuple[int, int | None, str]]:
         if not isinstance(source, str):
             raise SentinelError(f"This is no notebook: the source of cell {number} is no text.", _REMEDY)
         count = cell.get("execution_count")
-        found.append(
-            (number, count if isinstance(count, int) and not isinstance(count, bool) else None, source)
-        )
+        ran = count if isinstance(count, int) and not isinstance(count, bool) else None
+        found.append(_Code(source, len(found) + 1, number, ran))
     return found

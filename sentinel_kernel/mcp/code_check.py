@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.kernel.preflight_facts import gather
 from sentinel_kernel.kernel.settings import profile_directories
 from sentinel_kernel.policy.preflight import Notebook
+from sentinel_kernel.policy.preflight_unread import unread
 from sentinel_kernel.policy.profile import load_profile
 
 if TYPE_CHECKING:
@@ -41,9 +42,12 @@ class CodeCheck:
         return [] if dangerous == OFF else [finding.as_json() for finding in read.read(code)]
 
     def refusals(self, cells: Iterable[str], profile: str) -> list[list[Json]]:
-        """Return for each cell what ``profile`` would refuse, run in this order."""
+        """Return for each cell what ``profile`` would refuse, run in this order, and whether it can't be read."""
         notebook = Notebook(gather(profile, self._directories(), self._workspace))
-        return [[finding.as_json() for finding in notebook.read(code)] for code in cells]
+        return [
+            [finding.as_json() for finding in (*notebook.read(code), unread(code)) if finding is not None]
+            for code in cells
+        ]
 
     def found(self, code: str, profile: str) -> tuple[Finding, ...]:
         """Return what ``profile`` would refuse in one cell."""

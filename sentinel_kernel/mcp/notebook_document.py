@@ -8,6 +8,7 @@ import stat
 from typing import Any
 
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.record import Record
 
 MAXIMUM_BYTES = 16 << 20
 MAXIMUM_CELLS = 500
@@ -15,8 +16,19 @@ _SUFFIXES = (".ipynb", ".py")
 _FORMAT = 4
 
 
-def read_cells(workspace: str, path: str | None, document: object) -> list[tuple[int, str]]:
-    """Return number (as the notebook counts all its cells, from 1) and code of each code cell.
+class CodeCell(Record):
+    """One cell of code, counted as `sentinel-kernel scan` does: ``number`` among the code cells, from 1.
+
+    ``notebook_cell`` is its place among all cells of the notebook, from 1; None where there is no notebook.
+    """
+
+    code: str
+    number: int = 1
+    notebook_cell: int | None = None
+
+
+def read_cells(workspace: str, path: str | None, document: object) -> list[CodeCell]:
+    """Return each code cell that is not empty.
 
     ``path`` is relative to the workspace or inside it; ``document`` is a notebook's JSON, as a value or as text.
 
@@ -29,7 +41,7 @@ def read_cells(workspace: str, path: str | None, document: object) -> list[tuple
     if path is not None:
         text = _read(workspace, path)
         if path.endswith(".py"):
-            return [(1, text)]
+            return [CodeCell(text)]
         return _cells(_parsed(text, path), path)
     if isinstance(document, str):
         document = _parsed(document, "document")
@@ -72,7 +84,7 @@ def _parsed(text: str, name: str) -> object:
     return value
 
 
-def _cells(document: Any, name: str) -> list[tuple[int, str]]:  # noqa: ANN401 - any JSON value
+def _cells(document: Any, name: str) -> list[CodeCell]:  # noqa: ANN401 - any JSON value
     if not isinstance(document, dict) or not isinstance(document.get("cells"), list):
         raise SentinelError(
             f"{name!r} is no notebook of format {_FORMAT}: it has no list of cells.",
@@ -83,15 +95,18 @@ def _cells(document: Any, name: str) -> list[tuple[int, str]]:  # noqa: ANN401 -
             f"{name!r} has the notebook format {document['nbformat']!r}, and only {_FORMAT} is known.",
             "Convert it with: jupyter nbconvert --to notebook.",
         )
-    cells = []
+    cells: list[CodeCell] = []
+    count = 0
     for number, cell in enumerate(document["cells"], start=1):
         source = cell.get("source") if isinstance(cell, dict) else None
         if isinstance(source, list) and all(isinstance(line, str) for line in source):
             source = "".join(source)
         if not isinstance(source, str):
             raise SentinelError(f"Cell {number} of {name!r} has no source.")
-        if cell.get("cell_type") == "code" and source.strip():
-            cells.append((number, source))
+        if cell.get("cell_type") == "code":
+            count += 1
+            if source.strip():
+                cells.append(CodeCell(source, count, number))
     if len(cells) > MAXIMUM_CELLS:
         raise SentinelError(f"{name!r} has {len(cells)} code cells, more than {MAXIMUM_CELLS}.")
     return cells

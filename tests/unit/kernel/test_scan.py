@@ -23,7 +23,9 @@ def _document(*cells: str) -> dict[str, Any]:
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": listed}
 
 
-def _told(found: list[dict[str, Any]]) -> list[tuple[int, int, str]]:
+def _told(found: list[dict[str, Any]]) -> list[tuple[int | None, int, str]]:
+    # Of each document the first cell is words: the code cells are counted without it.
+    assert all(one["notebook_cell"] in (one["cell"], (one["cell"] or 0) + 1, None) for one in found)
     return [(one["cell"], one["line"], one["cause"]) for one in found]
 
 
@@ -71,10 +73,47 @@ def test_what_helps_is_named_and_least_comes_first() -> None:
 
 def test_older_notebooks_and_plain_python_are_read(tmp_path: Path) -> None:
     cell = {"cell_type": "code", "input": ["import os\n", "os.chroot('/')"], "prompt_number": 1}
-    assert _told(scan_notebook({"worksheets": [{"cells": [cell]}]})) == [(0, 2, "call")]
+    assert _told(scan_notebook({"worksheets": [{"cells": [cell]}]})) == [(1, 2, "call")]
     program = tmp_path / "program.py"
     program.write_text("import os\nos.chroot('/')\n")
-    assert _told(scan_notebook(program)) == [(0, 2, "call")]
+    assert _told(scan_notebook(program)) == [(None, 2, "call")]
+
+
+def test_code_cells_are_counted_from_1_as_people_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "import os\nos.chroot('/')"
+    cells = [("code", code), ("markdown", "# words"), ("code", ""), ("raw", "x"), ("code", code)]
+    document = {"nbformat": 4, "cells": [{"cell_type": kind, "source": text} for kind, text in cells]}
+    assert [(one["cell"], one["notebook_cell"]) for one in scan_notebook(document)] == [(1, 1), (3, 5)]
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps(document))
+    program = tmp_path / "x.py"
+    program.write_text(code)
+    assert main(["scan", str(path)]) == 1
+    shown = capsys.readouterr().out
+    assert "code cell 1, line 2: os.chroot" in shown
+    assert "code cell 3 (cell 5 of the notebook), line 2: os.chroot" in shown
+    assert main(["scan", str(program)]) == 1
+    shown = capsys.readouterr().out
+    assert shown.startswith("line 2: os.chroot")
+    assert "cell" not in shown.partition("\n")[0]
+
+
+BAD = {"x = (\n1": 1, "a = 1\nfor for": 2, "%%time\nx = 1\nfor for": 3, "!ls\n  x\ny": 2, "x" * 300_000: 1}
+
+
+@pytest.mark.parametrize("code", BAD, ids=lambda code: ascii(code)[:20])
+def test_a_cell_that_can_not_be_read_is_named(
+    tmp_path: Path, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps(_document("x = 1", code, "%%javascript\nfor for", "%ls\n!x y z", "f?", "")))
+    assert _told(scan_notebook(path)) == [(2, BAD[code], "unread")]
+    assert main(["scan", str(path)]) == 1
+    shown = capsys.readouterr().out
+    assert f"code cell 2 (cell 3 of the notebook), line {BAD[code]}: " in shown
+    assert "checked" in shown
 
 
 def test_a_module_beside_the_notebook_is_no_library(tmp_path: Path) -> None:
@@ -117,7 +156,10 @@ def test_the_terminal_sees_no_control_character(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sentinel_kernel.cli", "scan", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "cell 1, line 2: requests.get('https://a.org/\\x1b[2J\\u202e\\x07')" in done.stdout
+    assert (
+        "code cell 1 (cell 2 of the notebook), line 2: requests.get('https://a.org/\\x1b[2J\\u202e\\x07')"
+        in done.stdout
+    )
     assert "HINT → Download data" in done.stdout
     assert all(character.isprintable() or character == "\n" for character in done.stdout + done.stderr)
     told = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=False).stdout)

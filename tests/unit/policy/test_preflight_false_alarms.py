@@ -86,7 +86,7 @@ def test_the_tour_s_own_refusals_are_in_its_outputs() -> None:
     """The positive control: each finding is of a cell that shows a refusal when it is run."""
     cells = json.loads((ROOT / "notebooks" / "tour.ipynb").read_text(encoding="utf-8"))["cells"]
     for one in scan_notebook(ROOT / "notebooks" / "tour.ipynb"):
-        assert one["source"] in "".join(cells[one["cell"]]["source"])
+        assert one["source"] in "".join(cells[one["notebook_cell"] - 1]["source"])
 
 
 def test_the_corpus_of_honest_programs_raises_no_false_alarm(
