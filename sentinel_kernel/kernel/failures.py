@@ -138,7 +138,9 @@ class Failures:
                 host.displays.add(identifier, _added(violation), cell)
             else:
                 host.displays.violation(violation, cell)
-            return host.displays.last_violations.get(identifier)
+            known = host.displays.last_violations.get(identifier)
+            likely = known is not None and answer.get("likely") is True
+            return {**known, "confidence": "likely"} if known and likely else known
         if not isinstance(limit, dict):
             return None
         place = answer.get("place")

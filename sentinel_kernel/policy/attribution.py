@@ -30,7 +30,7 @@ from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledRule
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.violation import Violation
 
 FRESH_MS = 2000
-"""A refusal that was repeated is told with its first line: the last repeat counts as this error's if it is so young."""
+"""Where it is not known from which line a refusal was repeated, the last repeat counts as this error's if so young."""
 
 LOOKUP_MS = 60_000
 """The same for the look-up of a name, which waits for servers and tries again."""
@@ -72,9 +72,16 @@ def is_of_call(entry: Entry) -> bool:
 
 
 def refused_call(
-    entry: Entry, failure: Failure, violations: Iterable[Violation], now_ms: int
+    entry: Entry,
+    failure: Failure,
+    violations: Iterable[Violation],
+    now_ms: int,
+    coarse: Collection[str] = (),
 ) -> Violation | None:
-    """Return the refusal that the program got this error for, if there was one."""
+    """Return the refusal that the program got this error for, if there was one.
+
+    ``coarse`` has the ids of those that repeats from unknown lines were counted for.
+    """
     if entry.errno is None or entry.errno <= 0 or not is_of_call(entry):
         return None
     elsewhere = entry.by == REMOTE or entry.site == PROGRAM
@@ -87,13 +94,17 @@ def refused_call(
         and one.process is not None
         and one.process.is_worker is not elsewhere
         and (entry.path is None or elsewhere or one.resource in _OF_PATHS)
-        and _is_where(one, entry, failure, now_ms)
+        and _is_where(one, entry, failure, now_ms, one.id in coarse)
     ]
-    return max(found, key=lambda one: one.last_time_ms, default=None)
+    return max(found, key=lambda one: (is_sure(one, entry, failure), one.last_time_ms), default=None)
 
 
 def failed_lookup(
-    entry: Entry, failure: Failure, violations: Iterable[Violation], now_ms: int
+    entry: Entry,
+    failure: Failure,
+    violations: Iterable[Violation],
+    now_ms: int,
+    coarse: Collection[str] = (),
 ) -> Violation | None:
     """Return the refusal, or the vain connection, that made the look-up of a host's name fail."""
     if entry.base != "gaierror" or entry.by not in (CALL, REMOTE) or entry.errno not in _MINUS_EAI:
@@ -108,20 +119,34 @@ def failed_lookup(
         and (
             one.resource == NAME_LOOKUP or (one.resource == NETWORK and one.values.get("family") != "AF_UNIX")
         )
-        and _is_where(one, entry, failure, now_ms, LOOKUP_MS)
+        and _is_where(one, entry, failure, now_ms, one.id in coarse, LOOKUP_MS)
     ]
-    return max(found, key=lambda one: one.last_time_ms, default=None)
+    return max(found, key=lambda one: (is_sure(one, entry, failure), one.last_time_ms), default=None)
+
+
+def is_sure(violation: Violation, entry: Entry, failure: Failure) -> bool:
+    """Tell whether a refusal that was found is certainly the error's, not one like it from somewhere else."""
+    if entry.by == REMOTE:
+        return False  # of another process's error there are no lines
+    lines = failure.lines
+    placed = violation.line is not None and len(lines) > 0 and entry.site != PROGRAM and entry.by != CTYPES
+    return not placed or violation.line in lines
 
 
 def _is_where(
-    violation: Violation, entry: Entry, failure: Failure, now_ms: int, fresh_ms: int = FRESH_MS
+    violation: Violation,
+    entry: Entry,
+    failure: Failure,
+    now_ms: int,
+    coarse: bool,
+    fresh_ms: int = FRESH_MS,
 ) -> bool:
     """Tell whether a refusal happened where the error came from."""
     young = now_ms - violation.last_time_ms <= fresh_ms
     lines = failure.lines
     if violation.line is None or not lines or entry.by == REMOTE or entry.site == PROGRAM:
         return young
-    if violation.line in lines or (violation.count > 1 and young):
+    if violation.line in lines or (coarse and young):
         return True
     # A program that looks at errno itself raises some lines below the call.
     return entry.by == CTYPES and young and any(line - 8 <= violation.line <= line for line in lines)

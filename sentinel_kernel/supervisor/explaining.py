@@ -12,6 +12,7 @@ from sentinel_kernel.policy.attribution import (
     absent_call,
     failed_lookup,
     is_absent_package,
+    is_sure,
     limit_names,
     refused_call,
     silent_socket,
@@ -43,7 +44,10 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.limit_evidence import LimitEvidence
 
     Done = Callable[[dict[str, Any]], None]
-    """Takes the answer's fields: ``violation``, or ``limit`` (which was told of) and ``place``; none: not ours."""
+    """Takes the answer's fields: ``violation``, or ``limit`` (which was told of) and ``place``; none: not ours.
+
+    ``likely``: what is told happened for certain, and only likely is what the error came from.
+    """
 
 _PATHS_A_REPORT = 4
 NOTHING: dict[str, Any] = {}
@@ -82,14 +86,17 @@ class Explaining(Keeper):
     ) -> dict[str, Any]:
         """Return what is known without a look at any file."""
         violations, now_ms = self._ledger.violations(), int(time.time() * 1000)
-        refused = refused_call(entry, failure, violations, now_ms)
+        coarse = self._ledger.coarse()
+        refused = refused_call(entry, failure, violations, now_ms, coarse)
         if refused is not None:
+            sure = is_sure(refused, entry, failure)
             if refused.resource == "outside-network" and refused.cause == "call":
                 refused = _recast(refused, "network_unreachable", None, address=True)
-            return _told(refused, entry, failure)
-        lookup = failed_lookup(entry, failure, violations, now_ms)
+            return _told(refused, entry, failure, sure=sure)
+        lookup = failed_lookup(entry, failure, violations, now_ms, coarse)
         if lookup is not None:
-            return _told(_recast(lookup, "name_lookup", entry.host), entry, failure)
+            sure = is_sure(lookup, entry, failure)
+            return _told(_recast(lookup, "name_lookup", entry.host), entry, failure, sure=sure)
         limit = self._limit(current, generation, entry, _place(entry, failure), msg_id)
         if limit is not None:
             return {"limit": dict(limit), "place": _place(entry, failure)}
@@ -271,7 +278,7 @@ def _place(entry: Entry, failure: Failure) -> dict[str, Any]:
     return {"line": line, "function": function, "library": library}
 
 
-def _told(violation: Violation, entry: Entry, failure: Failure) -> dict[str, Any]:
+def _told(violation: Violation, entry: Entry, failure: Failure, *, sure: bool = True) -> dict[str, Any]:
     """Return the answer for a violation, completed by the error and, where it has none, by the error's place."""
     place = _place(entry, failure)
     name = violation.errno_name
@@ -281,4 +288,4 @@ def _told(violation: Violation, entry: Entry, failure: Failure) -> dict[str, Any
         violation = replace(violation, line=place["line"], function=place["function"])
         if place["library"] is not None and violation.library is None:
             violation = replace(violation, library=Frame(**place["library"]))
-    return {"violation": violation.to_json()}
+    return {"violation": violation.to_json(), **({} if sure else {"likely": True})}

@@ -33,6 +33,8 @@ class Ledger:
         self._registers: dict[Key, Key] = {}
         self._by_line: dict[Key, Key] = {}
         """Which entry a kind has on a line of the cell."""
+        self._coarse: set[Key] = set()
+        """Entries that repeats were counted for whose line is another one, or not known."""
         self.total = 0
 
     def repeat(self, registers: Key) -> bool:
@@ -44,6 +46,7 @@ class Ledger:
         if key is None:
             return False
         self.total += 1
+        self._coarse.add(key)
         self._again(key, int(time.time() * 1000))
         return True
 
@@ -57,6 +60,8 @@ class Ledger:
         if registers is not None and len(self._registers) < _DISTINCT_PER_CELL:
             self._registers[registers] = key
         if key in self._entries:
+            if violation.line is None or violation.line != self._entries[key].line:
+                self._coarse.add(key)
             self._again(key, violation.last_time_ms)
             return self._now(key)
         self._entries[key] = violation
@@ -105,6 +110,10 @@ class Ledger:
         """Return all that was refused since the cell began, as it stands now."""
         return [self._now(key) for key in self._entries]
 
+    def coarse(self) -> frozenset[str]:
+        """Return the ids of violations that repeats were counted for whose line is another one, or not known."""
+        return frozenset(self._entries[key].id for key in self._coarse)
+
     def flush(self) -> bool:
         """Tell the host every count that changed; True when nothing is left to tell."""
         for key in list(self._dirty):
@@ -124,6 +133,7 @@ class Ledger:
         self._repeats.clear()
         self._registers.clear()
         self._by_line.clear()
+        self._coarse.clear()
         self._dirty.clear()
         self._next_update = 0.0
 

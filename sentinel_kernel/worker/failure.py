@@ -214,10 +214,10 @@ def _by(error: BaseException) -> str:
 
     ``call``: of the interpreter or native code; ``raise``: by a cell or a program; ``library``: by a package;
     ``standard``: by the standard library; ``ctypes``: for a call that has just failed with the same errno; ``soft``: by
-    the handler of the soft memory limit; ``remote``: in another process.
+    the handler of the soft memory limit; ``remote``: in another process, by no statement of a program's.
     """
     if type(error.__cause__).__name__ in _REMOTE:
-        return "remote"
+        return "raise" if _raises(getattr(error.__cause__, "tb", "")) else "remote"
     inner = None
     for inner in _frames(error.__traceback__):  # noqa: B007 - the last one is wanted
         pass
@@ -233,6 +233,16 @@ def _by(error: BaseException) -> str:
     if number and ctypes is not None and (ctypes.get_errno() == number or "get_errno" in code.co_names):
         return "ctypes"
     return _whose(code)
+
+
+def _raises(told: object) -> bool:
+    """Tell whether a traceback that another process has written ends in a statement that made the error up."""
+    if not isinstance(told, str):
+        return False
+    file, _, statement = told.rpartition('\n  File "')[2].partition("\n")
+    statement = statement.partition("\n")[0]
+    asks = "/subprocess.py" in file or "get_errno" in statement
+    return statement.split(None, 1)[:1] == ["raise"] and not asks
 
 
 def _whose(code: CodeType) -> str:

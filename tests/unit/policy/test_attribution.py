@@ -58,10 +58,10 @@ def refusal(**facts: Any) -> Violation:
     return Violation(**(fields | facts))
 
 
-def found(entry: dict[str, Any], *violations: Violation) -> Violation | None:
+def found(entry: dict[str, Any], *violations: Violation, coarse: str = "") -> Violation | None:
     """Return the refusal that explains an error."""
     one = failure({"errno": errno.EPERM, **entry})
-    return attribution.refused_call(one.chain[0], one, violations, NOW)
+    return attribution.refused_call(one.chain[0], one, violations, NOW, {coarse})
 
 
 def test_a_refused_call_explains_the_error_of_its_own_line() -> None:
@@ -87,7 +87,25 @@ def test_what_a_program_raises_by_hand_is_its_own() -> None:
 def test_a_refusal_without_a_line_counts_while_it_is_young() -> None:
     assert found({}, refusal(line=None)) is not None
     assert found({}, refusal(line=None, last_time_ms=NOW - attribution.FRESH_MS - 1)) is None
-    assert found({"lines": [[9, "f"]]}, refusal(count=2)) is not None
+
+
+def test_a_refusal_that_was_repeated_elsewhere_is_only_likely_the_errors() -> None:
+    entry = {"lines": [[9, "f"]]}
+    assert found(entry, refusal(count=3)) is None  # each was on line 3
+    assert found(entry, refusal(count=30), coarse="v") is not None
+    assert found(entry, refusal(last_time_ms=NOW - attribution.FRESH_MS - 1), coarse="v") is None
+    one = failure({"errno": errno.EPERM, **entry})
+    assert not attribution.is_sure(refusal(), one.chain[0], one)
+    here = refusal(id="here", line=9, last_time_ms=NOW - 300)
+    assert found(entry, refusal(count=30), here, coarse="v") == here
+    assert attribution.is_sure(here, one.chain[0], one)
+
+
+def test_an_error_of_another_process_is_only_likely_a_refusals() -> None:
+    child = refusal(process=Process(9, "python", is_worker=False), line=9)
+    one = failure({"errno": errno.EPERM, "by": "remote"})
+    assert found({"by": "remote"}, child) is not None
+    assert not attribution.is_sure(child, one.chain[0], one)
 
 
 def test_a_lookup_fails_for_a_refusal_and_not_for_a_name_that_never_is() -> None:
