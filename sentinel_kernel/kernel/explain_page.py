@@ -17,6 +17,7 @@ from sentinel_kernel.policy.alternatives import ASKS, NO, alternatives
 from sentinel_kernel.policy.cause import CALL, CAUSES
 from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.profile import list_profiles, load_profile
+from sentinel_kernel.policy.remedy_words import on_its_page
 from sentinel_kernel.policy.resource import NETWORK
 from sentinel_kernel.policy.sizes_in_words import amount, size_text
 from sentinel_kernel.policy.violation import Violation
@@ -102,7 +103,7 @@ class ExplainPage:
             (self._say("process", "进程"), self._process(record)),
             (self._say("rule", "规则"), f"{record.get('profile')}: {record.get('rule')}"),
             (self._say("why the rule", "规则的由来"), self._why(violation)),
-            (self._say("what to do", "建议"), rendering.said(record, "hint", language)),
+            (self._say("what to do", "建议"), on_its_page(rendering.said(record, "hint", language))),
             (self._say("audit", "审计"), self._audit_row(record)),
         ]
         return [(name, value) for name, value in rows if value]

@@ -14,6 +14,7 @@ from sentinel_kernel.policy.destinations import CLIENT as LEADS_ANYWHERE
 from sentinel_kernel.policy.destinations import INSIDE as LEADS_INSIDE
 from sentinel_kernel.policy.destinations import OUTSIDE as LEADS_OUTSIDE
 from sentinel_kernel.policy.destinations import destination_of, is_client
+from sentinel_kernel.policy.endless import endless_loop
 from sentinel_kernel.policy.host_commands import host_commands
 from sentinel_kernel.policy.limit_remedy import TYPED, limit_of, raised_limit
 from sentinel_kernel.policy.repair import code_changes
@@ -115,7 +116,7 @@ def switch_profile(violation: Violation, leeway: Leeway, machine: str | None = N
 
 def _limits(violation: Violation, code: str | None, leeway: Leeway, machine: str) -> list[Remedy]:
     raised = raised_limit(violation, code, leeway)
-    if raised is None:
+    if raised is None or endless_loop(code, violation.line) is not None:
         return []
     found = [_set_on_top(raised.line, code)]
     field = TYPED[limit_of(violation) or ""][1]
@@ -131,15 +132,22 @@ def _limits(violation: Violation, code: str | None, leeway: Leeway, machine: str
 
 def _set_on_top(line: str, code: str | None) -> Remedy:
     """Return the remedy that sets limits; a cell that sets them itself has its own line changed."""
-    own = _OWN_LIMITS.search(code or "")
-    if own is None or not code:
+    if not code or not _OWN_LIMITS.search(code):
         return Remedy("magic", line, _RAISE)
-    return Remedy(
-        "code",
-        line,
-        _RAISE,
-        f"{code[: own.start()]}{own[0].rstrip()} {line.split(maxsplit=1)[1]}{code[own.end() :]}",
-    )
+    left = dict(word.split("=", 1) for word in line.split()[1:])
+    changed = code
+    for name, value in list(left.items()):
+        changed, found = re.subn(
+            rf"(?m)^(%sentinel_limit\b[^\n#]*?\s{name}=)[^\s#]*", rf"\g<1>{value}", changed
+        )
+        if found:
+            del left[name]
+    own = _OWN_LIMITS.search(changed)
+    if left and own is not None:
+        more = "".join(f" {name}={value}" for name, value in left.items())
+        end = own.start() + len(own[0].partition("#")[0].rstrip())
+        changed = changed[:end] + more + changed[end:]
+    return Remedy("code", line, _RAISE, changed)
 
 
 # --- profiles

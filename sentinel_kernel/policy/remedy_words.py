@@ -5,7 +5,9 @@ from __future__ import annotations
 from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
+from sentinel_kernel.policy.endless import endless_loop
 from sentinel_kernel.policy.in_words import reaches_itself
+from sentinel_kernel.policy.limit_remedy import limit_of
 from sentinel_kernel.policy.remedy import SWITCH_LIVES, SWITCH_LOOPBACK, beyond_ceiling, switch_profile
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
@@ -35,9 +37,16 @@ _MAGIC = Text(
     "Put `{0}` at the top of the cell and run it again (variables stay).",
     "在单元格首行写 `{0}`，然后重新运行（变量会保留）。",
 )
-_CODE = Text(
-    "{0}: %sentinel_explain shows the whole cell, changed so that it runs.",
-    "%sentinel_explain 可显示修改后可以运行的完整单元格。",
+_CHANGED = Text(
+    "%sentinel_explain shows the whole cell with that change.",
+    "%sentinel_explain 可显示按此修改后的完整单元格。",
+)
+_CHANGED_HERE = Text("The whole cell with that change is below.", "按此修改后的完整单元格见下方。")
+_CODE = Text(f"{{0}}. {_CHANGED.en}", _CHANGED.zh)
+_ENDLESS = Text(
+    "The loop that it stands in has no end, so that no limit is enough: give it one (`break`, or `for ... in "
+    "range(...)`).",
+    "它所在的循环没有终点，任何限制都不够：请为循环加上结束条件（`break` 或 `for ... in range(...)`）。",
 )
 _COMMAND = Text(
     "The command that helps is given here, for a terminal of the host.",
@@ -94,8 +103,15 @@ def remedy_hint(
     return _why_none(violation, code, leeway)
 
 
+def on_its_page(hint: str) -> str:
+    """Return a hint as `%sentinel_explain` itself shows it, which has the changed cell on the same page."""
+    return hint.replace(_CHANGED.en, _CHANGED_HERE.en).replace(_CHANGED.zh, _CHANGED_HERE.zh)
+
+
 def _why_none(violation: Violation, code: str | None, leeway: Leeway) -> Text:
     """Return why nothing helps."""
+    if limit_of(violation) is not None and endless_loop(code, violation.line) is not None:
+        return _ENDLESS
     if violation.resource == NETWORK and violation.syscall == "socket":
         profile = switch_profile(violation, leeway)
         if profile is not None:

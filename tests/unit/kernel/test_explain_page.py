@@ -9,6 +9,7 @@ from sentinel_kernel.kernel.explain_page import ExplainPage
 from sentinel_kernel.kernel.session_violations import SessionViolations
 from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.occurrence import make_occurrence
+from sentinel_kernel.policy.violation import Limit
 from sentinel_kernel.record import replace
 
 
@@ -43,3 +44,15 @@ def test_nothing_is_said_of_later_cells_where_there_are_none_or_an_older_one_was
     assert "nothing was refused" not in page_of(refusal("a", 10), last=10)
     assert "nothing was refused" not in page_of(refusal("a", 10), last=0)  # of the sandbox before this one
     assert "nothing was refused" not in page_of(refusal("a", 8), refusal("b", 10), last=12, number=2)
+
+
+def test_the_page_does_not_send_to_itself() -> None:
+    made = make_occurrence("wall_seconds", id="a", profile="strict", rule="r", time_ms=0)
+    limit = Limit("wall_seconds", "interrupt", None, 4, "seconds", own=True, backend="timer")
+    code = "%sentinel_limit wall=4\nimport time\ntime.sleep(20)"
+    record = complete(replace(made, limit=limit), code=code).to_json()
+    assert "%sentinel_explain shows the whole cell with that change" in record["hint"]["en"]
+    for language, words in (("en", "with that change is below"), ("zh", "见下方")):
+        shown = " ".join(page_of(record, last=1, language=language).split())
+        assert words in shown
+        assert "%sentinel_explain" not in shown

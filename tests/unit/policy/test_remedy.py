@@ -223,7 +223,7 @@ def test_a_profile_that_shows_the_folder_is_offered() -> None:
         (limited("open_files", 4096, "count"), "fs = [open(n) for _ in range(9000)]",
          "%sentinel_limit open_files=32768"),
         (limited("wall_seconds", 2, "seconds"), "import time\ntime.sleep(20)", "%sentinel_limit wall=120"),
-        (limited("wall_seconds", 2, "seconds"), "while True: pass", "%sentinel_limit wall=30"),
+        (limited("wall_seconds", 2, "seconds"), "while busy(): pass", "%sentinel_limit wall=30"),
         (limited("cpu_seconds", 1, "seconds"), None, "%sentinel_limit cpu_seconds=30"),
         (limited("file_size", 1 << 20), "f.write(b'x' * (3 << 20))", "%sentinel_limit file_size=6M"),
         (limited("output", 1 << 20), "print('x' * 3000000)", "%sentinel_limit output=6M"),
@@ -271,6 +271,59 @@ def test_a_limit_at_its_ceiling_can_not_be_raised_and_that_is_said() -> None:
     assert (
         texts(limited("memory", GIB), "x = bytearray(20 << 30)") == []
     )  # more than the ceiling in one piece
+
+
+ENDLESS = [
+    "while True: pass",
+    "kept = []\nwhile 1:\n    kept.append(bytes(100_000))",
+    "%sentinel_limit wall=4\nwhile True:\n    for _ in range(3):\n        break",
+    "import itertools\nfor n in itertools.count():\n    print(n)",
+]
+WITH_AN_END = [
+    "while True:\n    if done(): break",
+    "it = iter(x)\nwhile True:\n    use(next(it))",
+    "try:\n    while True: kept.append(1)\nexcept MemoryError: pass",
+    "def f():\n    while True: pass",
+    "while more(): pass",
+    "import itertools\nfor n in itertools.repeat(1, 3): pass",
+]
+
+
+@pytest.mark.parametrize("name", ["wall_seconds", "cpu_seconds", "memory", "output"])
+def test_no_limit_is_enough_for_a_loop_without_an_end(name: str) -> None:
+    unit = "seconds" if name.endswith("seconds") else "bytes"
+    for code in ENDLESS:
+        done = complete(limited(name, 1 << 20, unit), leeway=LEEWAY, code=code)
+        assert done.remedies == ()
+        assert done.hint is not None
+        assert "has no end, so that no limit is enough" in done.hint.en
+        assert "没有终点" in done.hint.zh
+    for code in WITH_AN_END:
+        done = complete(limited(name, 1 << 20, unit), leeway=LEEWAY, code=code)
+        assert done.remedies
+        assert done.hint is not None
+        assert "has no end" not in done.hint.en
+    in_function = "def f():\n    while True: pass\nf()"
+    assert remedies_for(limited(name, 1 << 20, unit, line=2), code=in_function, leeway=LEEWAY) == ()
+    assert remedies_for(limited(name, 1 << 20, unit, line=3), code=in_function, leeway=LEEWAY) != ()
+
+
+@pytest.mark.parametrize(
+    ("own", "changed"),
+    [
+        ("%sentinel_limit wall=4", "%sentinel_limit wall=120"),
+        ("%sentinel_limit wall=4 pids=20  # small", "%sentinel_limit wall=120 pids=20  # small"),
+        ("%sentinel_limit pids=20  # small", "%sentinel_limit pids=20 wall=120  # small"),
+        (
+            "%sentinel_limit pids=20\n%sentinel_limit wall=4",
+            "%sentinel_limit pids=20\n%sentinel_limit wall=120",
+        ),
+    ],
+)
+def test_a_cells_own_limit_is_replaced_and_not_set_twice(own: str, changed: str) -> None:
+    body = "\nimport time\ntime.sleep(20)"
+    [remedy] = remedies_for(limited("wall_seconds", 4, "seconds"), code=own + body, leeway=LEEWAY)
+    assert (remedy.kind, remedy.code) == ("code", changed + body)
 
 
 def test_where_the_machine_is_short_no_limit_helps() -> None:
