@@ -196,7 +196,7 @@ def _control_groups() -> str:
     try:
         backend = backends.make("auto")
         if backend.group < 0:
-            raise UnsupportedHost(backend.detail)
+            raise UnsupportedHost(backend.detail, _groups_remedy(backend.remedy or _DELEGATED))
         try:
             child, _ = namespaces.clone_into(CloneFlags(0), backend.group)
             if child == 0:
@@ -207,6 +207,16 @@ def _control_groups() -> str:
         return f"{'a scope of systemd: ' if backend.name == 'systemd' else ''}{backend.detail}"
     finally:
         backends.close()
+
+
+_DELEGATED = (
+    "start JupyterLab in a session of systemd's (loginctl enable-linger USER), or in a delegated control group "
+    "(cgroups(7))"
+)
+
+
+def _groups_remedy(what: str) -> str:
+    return f"Not needed: rlimits, sizes of file systems and watching keep the limits. To have it: {what}."
 
 
 PROBES: Final = (
@@ -272,8 +282,7 @@ PROBES: Final = (
         "limits by the Linux kernel's own counters",
         _control_groups,
         needed=False,
-        remedy="Not needed: rlimits, sizes of file systems and watching keep the limits. To have it: start JupyterLab "
-        "in a session of systemd's (loginctl enable-linger USER), or in a delegated control group (cgroups(7)).",
+        remedy=_groups_remedy(_DELEGATED),
     ),
 )
 

@@ -27,6 +27,12 @@ _MOST_QUOTA_MICROSECONDS = (1 << 44) - 1
 _MOST_PROCESSES = 4_194_303
 """More is refused by the Linux kernel (MAX_BW of kernel/sched, PID_MAX_LIMIT), and limits nothing."""
 
+_VERSION_2 = (
+    "boot this machine (a container's: its host) with control groups of version 2, by the boot parameter "
+    "systemd.unified_cgroup_hierarchy=1"
+)
+"""What alone helps where version 1 counts, or no version is mounted: no session or delegation leads there."""
+
 _REMEDIES = {
     "cgroup": "Start JupyterLab in a group that is delegated to its user (cgroups(7), Delegation), or leave "
     f"{VARIABLE} at auto.",
@@ -68,9 +74,10 @@ class Backend:
     holds_io = False
     """Whether the speed of a disk can be limited."""
 
-    def __init__(self, detail: str) -> None:
-        """Say in ``detail`` why it is no better one."""
+    def __init__(self, detail: str, remedy: str = "") -> None:
+        """Say in ``detail`` why it is no better one, and in ``remedy`` what leads to one where it is the machine."""
         self.detail = detail
+        self.remedy = remedy
 
     def place(self, pid: int) -> None:
         """Put a process that has run nothing yet under the limits. Raises OSError where that is refused."""
@@ -185,6 +192,7 @@ class Backends:
         self._tree: Tree | None = None
         self._name = ""
         self._detail = ""
+        self._remedy = ""
         self._known = ""
 
     def make(self, wanted: str, folders: tuple[str, ...] = ()) -> Backend:
@@ -212,8 +220,13 @@ class Backends:
             except OSError as error:
                 detail = f"{self._tree.path}: {error.strerror}."
         if wanted != "auto":
-            raise UnsupportedHost(f"{VARIABLE}={wanted} is not to be had: {detail}", _REMEDIES[wanted])
-        return Backend(detail)
+            remedy = (
+                f"To have it: {self._remedy}. Or leave {VARIABLE} at auto."
+                if self._remedy
+                else _REMEDIES[wanted]
+            )
+            raise UnsupportedHost(f"{VARIABLE}={wanted} is not to be had: {detail}", remedy)
+        return Backend(detail, self._remedy)
 
     def _on_leaf(self, tree: Tree, folders: tuple[str, ...]) -> Backend:
         """Return a back end on a leaf of its own, which goes again where that fails. Raises OSError."""
@@ -237,12 +250,14 @@ class Backends:
         except OSError as error:
             legacy = " (only version 1 is mounted, which is not used)" if error.filename else ""
             self._detail = f"No control groups of version 2 are mounted here{legacy}."
+            self._remedy = _VERSION_2
             return
         if taken := [name for name in ("memory", "pids") if name in place.legacy and name not in present]:
             self._detail = (
                 f"This machine counts {', '.join(taken)} with control groups of version 1, which are not used "
                 "(systemd.unified_cgroup_hierarchy=1 boots with version 2)."
             )
+            self._remedy = _VERSION_2
             return
         from sentinel_kernel.supervisor.group_tree import find_tree  # noqa: PLC0415 - there is something to find
 
