@@ -20,6 +20,11 @@ class Keeper:
     def sandbox_gone(self, cause: dict[str, Any]) -> None:
         """Take note that the worker is gone for ``cause``, which is empty where it was ended on purpose."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether a cell's end is still under way here: what comes after it waits."""
+        return False
+
     def begin_cell(self, message: dict[str, Any]) -> None:
         """Take note of a cell that begins once this returns; ``message`` is the host's."""
 

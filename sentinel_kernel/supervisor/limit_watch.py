@@ -8,21 +8,14 @@ of a program are no proof, so each is looked at from outside.
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 from sentinel_kernel.policy.plan import is_within, process_limit
 from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.clearing import LOOK_SECONDS, Clearing
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.processes import processes_below, same_sandbox
-from sentinel_kernel.supervisor.processor_time import (
-    ENDED,
-    START,
-    STATE,
-    count_tasks,
-    is_running,
-    stat_fields,
-)
+from sentinel_kernel.supervisor.processor_time import count_tasks, is_running
 from sentinel_kernel.supervisor.reached import reached
 
 TYPE_CHECKING = False
@@ -41,14 +34,8 @@ _CROWDED = 0.5
 _NEARLY = 0.9
 """From this share on of the open files, or of a file's size, an error about them is borne out."""
 
-_PARENT = 1
-"""As the fields of processor_time."""
-
 _NAMED_CHARACTERS = 60
 _MOST_EVENTS = 100
-_CLEARING_SECONDS = 8.0
-_DYING_SECONDS = 0.005
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 _OF_LIBRARIES = frozenset({"torch_shm_manag"})
 """Helpers that end by themselves when the notebook's process does (comm of proc(5): 15 characters)."""
@@ -74,6 +61,22 @@ class LimitWatch(Keeper):
         """When the last cell began, on the clock of a process's start time (seconds since the boot)."""
         self._known: set[int] = set()
         """Children of init that were told of, and the worker."""
+        self._clearing: tuple[Clearing, dict[str, Any], dict[str, Any]] | None = None
+        """What is being ended, for which limit, and the message of the cell's end."""
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether what the last cell has started is still being ended: the next one must find it gone."""
+        return self._clearing is not None
+
+    def due_seconds(self) -> float | None:
+        """Return when to look whether it has gone."""
+        return None if self._clearing is None else LOOK_SECONDS
+
+    def catch_up(self) -> dict[str, Any] | None:
+        """Look whether it has gone."""
+        self._go_on()
+        return None
 
     def sandbox_ready(self, current: Current, generation: int) -> None:
         """Look at this sandbox from here on."""
@@ -83,6 +86,7 @@ class LimitWatch(Keeper):
     def sandbox_gone(self, cause: dict[str, Any]) -> None:  # noqa: ARG002 - nothing is left to look at
         """Look at nothing."""
         self._current = None
+        self._clearing = None
 
     def begin_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - each cell alike
         """Take note of how often the tasks were used up so far, where the back end counts that."""
@@ -114,13 +118,38 @@ class LimitWatch(Keeper):
             suspects = [one for one in suspects if one.get("name") != "pids"] + [
                 {"name": "pids", "owed": owed}
             ]
+        clearing: tuple[Clearing, dict[str, Any]] | None = None
         for suspect in suspects:
             found = self._found(current, suspect)
             if found is None or (found["name"] in self._told and found["name"] != "pids"):
                 continue
-            if found["name"] == "pids":
-                found["ended"] = self._make_room(current, found["used"], found["allowed"])
-            self._event(message, found)
+            if found["name"] == "pids" and found["used"] >= found["allowed"] * _CROWDED:
+                # Where each copy forks until it is refused, and ends then, they are all but all only now and then.
+                clearing = (Clearing(current, self._began), found)
+            else:
+                self._event(message, found)
+        if clearing is None:
+            self._look_around(current, message)
+        else:
+            self._clearing = (*clearing, message)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """End what takes up the tasks; once that has gone, tell of it."""
+        current = self._current
+        if current is None or self._clearing is None:
+            return
+        clearing, found, message = self._clearing
+        if not clearing.step():
+            return
+        self._clearing = None
+        # What is older than the cell may hold the room still: then nothing is said of room for others.
+        roomy = clearing.tasks_left() < found["allowed"] * _FULL
+        self._event(message, {**found, "ended": clearing.ended if roomy else 0})
+        self._look_around(current, message)
+
+    def _look_around(self, current: Current, message: dict[str, Any]) -> None:
+        """Take note of what is full, and tell of processes that the cell left behind."""
         self._full_places = {one[1] for one in file_systems(current) if fullness(current, *one) is not None}
         children = _children(current.sandbox.pid)
         new = [pid for pid in sorted(children - self._known) if is_running(pid) and _is_daemon(pid, current)]
@@ -185,64 +214,6 @@ class LimitWatch(Keeper):
         """Tell whether the back end has counted refused tasks since the cell began."""
         events = self._current.backend.events() if self._current is not None else None
         return events is not None and events.pids_refusals > self._refusals
-
-    def _make_room(self, current: Current, used: int, allowed: int) -> int:
-        """End what the cell has started, where it still takes up most tasks; return how many processes that were.
-
-        Else nothing could be started any more, not even by the worker itself. Its own threads can't be ended. Where
-        each copy forks until it is refused, and ends then, they are all but all of the tasks only now and then.
-        """
-        if used < allowed * _CROWDED:
-            return 0
-        stopped: set[int] = set()
-        deadline = time.monotonic() + _CLEARING_SECONDS
-        while time.monotonic() < deadline:
-            new = [pid for pid in self._started_by_cell(current) if pid not in stopped]
-            if not new:
-                break
-            # Stopped first: what is killed one by one is replaced by what the others fork meanwhile.
-            stopped |= {pid for pid in new if self._signal(pid, signal.SIGSTOP)} | set(new)
-        ended = sum(self._signal(pid, signal.SIGKILL) for pid in stopped)
-        while time.monotonic() < deadline and self._takes_room(current, stopped):
-            time.sleep(_DYING_SECONDS)  # the next cell must find them gone, and nothing else is left to serve
-        return ended
-
-    def _takes_room(self, current: Current, ended: set[int]) -> bool:
-        """Tell whether one of ``ended`` counts still: until init has reaped it. The worker reaps its own."""
-        for pid in ended.intersection(processes_below(current.sandbox.pid)):
-            fields = stat_fields(pid)
-            if fields and (fields[STATE] not in ENDED or int(fields[_PARENT]) != current.worker_pid):
-                return True
-        return False
-
-    def _started_by_cell(self, current: Current) -> list[int]:
-        return [
-            pid
-            for pid in processes_below(current.sandbox.pid)
-            if pid not in (current.sandbox.pid, current.worker_pid) and self._is_younger(pid)
-        ]
-
-    def _is_younger(self, pid: int) -> bool:
-        """Tell whether a process was started since the cell began; one that has ended was not."""
-        fields = stat_fields(pid)
-        since = int(self._began * _TICKS_PER_SECOND) - 1
-        return bool(fields) and fields[STATE] not in ENDED and int(fields[START]) >= since
-
-    def _signal(self, pid: int, number: int) -> bool:
-        """Send a signal to a process that the cell has started; its number may be another one's by now."""
-        try:
-            pidfd = os.pidfd_open(pid)
-        except OSError:
-            return False
-        try:
-            if self._is_younger(pid) and is_inside(pid, self._current):
-                signal.pidfd_send_signal(pidfd, number)
-                return True
-        except ProcessLookupError:
-            pass  # it has ended by itself
-        finally:
-            os.close(pidfd)
-        return False
 
     def _event(self, message: dict[str, Any], found: dict[str, Any]) -> None:
         told = {**found, "msg_id": str(message.get("msg_id"))}

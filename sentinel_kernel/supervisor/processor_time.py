@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Fields behind the command's name, counted from 0 (proc_pid_stat(5) counts from 1, with pid and name before these).
-STATE, _UTIME, _STIME, _CUTIME, _CSTIME, _THREADS, START = 0, 11, 12, 13, 14, 17, 19
+STATE, _UTIME, _STIME, _CUTIME, _CSTIME, THREADS, START = 0, 11, 12, 13, 14, 17, 19
 ENDED = ("Z", "X")
 _FEW = 2
 """So few new processes between two looks are no sign of more to come."""
@@ -74,7 +74,7 @@ def own_seconds(fields: list[str]) -> float:
 def count_tasks(current: Current) -> int:
     """Return how many processes and threads there are in the sandbox, as RLIMIT_NPROC counts them."""
     return sum(
-        int(fields[_THREADS]) for pid in processes_below(current.sandbox.pid) if (fields := stat_fields(pid))
+        int(fields[THREADS]) for pid in processes_below(current.sandbox.pid) if (fields := stat_fields(pid))
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import select
+from functools import partial
 
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.current import (
@@ -19,6 +20,7 @@ from sentinel_kernel.supervisor.switching import change_profile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from sentinel_kernel.policy.violation import Violation
@@ -38,6 +40,8 @@ class Session:
         self._ledger = Ledger(self._send_violation)
         self._keepers: list[Keeper] = []
         self._kept_descriptors: set[int] = set()
+        self._waiting: list[Callable[[], None]] = []
+        """What goes on once no keeper is busy: the rest of a cell's end, and the next cell's begin."""
         self._watchers: Watchers | None = None
         self.life = Lifetime(host, poll, package_directory, self._ledger, self._keepers)
 
@@ -64,6 +68,7 @@ class Session:
         """Speak to the kernel's next host from here on; it starts its sandbox itself."""
         self._host = self.life.host = host
         self.watchers.questions.forget()
+        self._waiting.clear()  # nobody waits for an answer any more
         self.life.request = None
         self.life.ending = False
 
@@ -90,6 +95,8 @@ class Session:
             if cause is not None:
                 self._watch_keepers()  # as in serve
                 self.life.kill_worker(cause)
+        while self._waiting and not self._is_busy():
+            self._waiting.pop(0)()
         self._watch_keepers()
 
     def waits(self) -> list[float]:
@@ -107,7 +114,12 @@ class Session:
             watch_dump(current, self._poll)
             if current.held_line is not None:
                 dues.append(current.held_line.due_seconds())
+        if self._waiting and not self._is_busy():
+            dues.append(0.0)
         return [due for due in dues if due is not None]
+
+    def _is_busy(self) -> bool:
+        return any(keeper.busy for keeper in self._keepers)
 
     def _watch_keepers(self) -> None:
         """Watch what the keepers want watched; at once where they may have closed one, before its number is reused."""
@@ -130,7 +142,10 @@ class Session:
             self.watchers.configure(message)  # while the interpreter in the sandbox starts
 
     def begin_cell(self, identifier: object, message: dict[str, Any]) -> None:
-        """Refresh the workspace and forget the last cell's violations, then answer."""
+        """Refresh the workspace and forget the last cell's violations, then answer; not before the last one's end."""
+        self._in_turn(partial(self._begin_cell, identifier, message))
+
+    def _begin_cell(self, identifier: object, message: dict[str, Any]) -> None:
         self.life.spare.used()
         self._ledger.begin_cell()
         if self.life.current is not None:
@@ -147,11 +162,28 @@ class Session:
 
     def end_cell(self, identifier: object, message: dict[str, Any]) -> None:
         """Send the final counts of a cell's violations, then answer."""
+        self._in_turn(partial(self._end_cell, identifier, message))
+
+    def _in_turn(self, call: Callable[[], None]) -> None:
+        if self._waiting:
+            self._waiting.append(call)
+        else:
+            call()
+
+    def _end_cell(self, identifier: object, message: dict[str, Any]) -> None:
         if self.life.current is not None:
             end_places(self.life.current, message)
         self._ledger.flush()
-        for keeper in self._keepers:
+        self._end_keepers(identifier, message, list(self._keepers))
+
+    def _end_keepers(self, identifier: object, message: dict[str, Any], keepers: list[Keeper]) -> None:
+        """Tell ``keepers``, in their order; the answer comes when all are done."""
+        while keepers:
+            keeper = keepers.pop(0)
             keeper.end_cell(message)
+            if keeper.busy:
+                self._waiting.insert(0, partial(self._end_keepers, identifier, message, keepers))
+                return
         self._host.reply(identifier, ok=True)
 
     def explain(self, identifier: object, message: dict[str, Any]) -> None:

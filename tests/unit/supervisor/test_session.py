@@ -73,3 +73,54 @@ def test_an_error_that_can_not_be_looked_into_is_answered() -> None:
     session._watchers = SimpleNamespace(explaining=SimpleNamespace(explain=explain))  # type: ignore[assignment]
     session.explain(7, {})
     assert replies == [(7, True, {})]
+
+
+class Slow(Keeper):
+    """Takes its time for a cell's end."""
+
+    def __init__(self, name: str, told: list[str]) -> None:
+        self._name, self._told = name, told
+        self.slow = False
+
+    @property
+    def busy(self) -> bool:
+        return self.slow
+
+    def begin_cell(self, message: dict[str, Any]) -> None:
+        self._told.append(f"{self._name} begins {message['msg_id']}")
+
+    def end_cell(self, message: dict[str, Any]) -> None:
+        self._told.append(f"{self._name} ends {message['msg_id']}")
+        self.slow = self._name == "slow"
+
+
+def test_what_a_cell_leaves_to_do_comes_before_its_answer_and_the_next_cell() -> None:
+    told: list[str] = []
+    host: Any = SimpleNamespace(reply=lambda identifier, **_: told.append(f"answer {identifier}"))
+    session = Session(host, select.poll(), "")
+    life = SimpleNamespace(current=None, spare=SimpleNamespace(used=lambda: None, due_seconds=lambda: None))
+    life.catch_up, life.due_seconds = (lambda: None), (lambda: None)
+    session.life = life  # type: ignore[assignment]
+    slow, last = Slow("slow", told), Slow("last", told)
+    session._keepers += [slow, last]
+    session.end_cell(1, {"msg_id": "a"})
+    session.begin_cell(2, {"msg_id": "b"})
+    session.end_cell(3, {"msg_id": "b"})
+    session.catch_up()
+    assert told == ["slow ends a"]
+    slow.slow = False
+    assert 0.0 in session.waits()
+    session.catch_up()
+    before = [
+        "slow ends a",
+        "last ends a",
+        "answer 1",
+        "slow begins b",
+        "last begins b",
+        "answer 2",
+        "slow ends b",
+    ]
+    assert told == before
+    slow.slow = False
+    session.catch_up()
+    assert told == [*before, "last ends b", "answer 3"]

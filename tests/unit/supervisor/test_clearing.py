@@ -1,0 +1,80 @@
+"""What a cell has started is ended for others; what is older is left, and nobody waits for what it does not reap."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from waiting import wait_until
+
+from sentinel_kernel.supervisor.clearing import Clearing
+from sentinel_kernel.supervisor.processes import processes_below
+from sentinel_kernel.supervisor.processor_time import count_tasks, is_running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# An init that reaps, a worker, and a process that starts others when told to, and reaps none of them.
+TREE = """\
+import os, signal, sys
+worker = os.fork()
+if worker == 0:
+    signal.pause()
+older = os.fork()
+if older == 0:
+    for line in sys.stdin:
+        for _ in range(int(line)):
+            if os.fork() == 0:
+                signal.pause()
+        print("started", flush=True)
+    signal.pause()
+print(worker, older, flush=True)
+while True:
+    os.wait()
+"""
+
+
+@pytest.fixture
+def tree() -> Iterator[tuple[subprocess.Popen[str], Any]]:
+    init = subprocess.Popen(
+        [sys.executable, "-c", TREE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert init.stdout is not None
+    worker, older = map(int, init.stdout.readline().split())
+    yield init, SimpleNamespace(sandbox=SimpleNamespace(pid=init.pid), worker_pid=worker, older=older)
+    for pid in list(processes_below(init.pid)):
+        os.kill(pid, 9)
+    init.communicate()
+
+
+def test_the_children_of_an_older_process_are_ended_and_not_waited_for(
+    tree: tuple[subprocess.Popen[str], Any],
+) -> None:
+    init, current = tree
+    assert init.stdin is not None
+    assert init.stdout is not None
+    time_of_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+    began = time_of_boot + 0.02
+    wait_until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) > began + 0.02, "the clock has gone on")
+    init.stdin.write("20\n")
+    init.stdin.flush()
+    init.stdout.readline()
+    assert count_tasks(current) == 23
+    clearing = Clearing(current, began)
+    looks = 0
+
+    def steps() -> bool:
+        nonlocal looks
+        looks += 1
+        return clearing.step()
+
+    wait_until(steps, "the others have ended", 4)  # their zombies stay, and it gives up after twice that
+    assert clearing.ended == 20
+    assert is_running(current.worker_pid)
+    assert is_running(current.older)
+    assert clearing.tasks_left() == 23  # so that nobody says that there is room
