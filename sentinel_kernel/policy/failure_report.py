@@ -7,11 +7,13 @@ What it says decides where to look; whether the sandbox caused the error is deci
 from __future__ import annotations
 
 from sentinel_kernel.errors import ProtocolError
-from sentinel_kernel.record import Record, field_names
+from sentinel_kernel.record import Record, field_names, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from sentinel_kernel.policy.cell_lines import CellNames
 
 METADATA_KEY = "sentinel_failure"
 """Where the worker puts its report into a message's metadata (worker/failure_key.py)."""
@@ -53,10 +55,23 @@ PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET = "program", "thread", "spawn", "lookup",
 _SITES = ("", PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET)
 
 
+class Line(Record):
+    """A line of the running cell, ``function`` and ``file`` of its code.
+
+    ``number`` counts what IPython compiled under that file's name; once :func:`typed` the cell as it was typed: then
+    ``sure`` tells whether that is no guess.
+    """
+
+    number: int
+    function: str
+    file: str
+    sure: bool = True
+
+
 class Entry(Record):
     """One error of the chain: the one that was shown, or one that it was made from.
 
-    ``by`` and ``site`` are explained in worker/failure.py. ``lines`` are (line, function) of the running cell,
+    ``by`` and ``site`` are explained in worker/failure.py. ``lines`` are those of the running cell,
     innermost first. ``gone``: the file that was written has been closed and removed since. ``size`` is what the failed
     expression asked for, in bytes; ``call`` the number of a system call.
     """
@@ -65,7 +80,7 @@ class Entry(Record):
     base: str
     by: str
     site: str
-    lines: tuple[tuple[int, str], ...]
+    lines: tuple[Line, ...]
     library: tuple[str, int, str] | None
     errno: int | None
     path: str | None
@@ -89,7 +104,7 @@ class Failure(Record):
     @property
     def lines(self) -> frozenset[int]:
         """Every line of the running cell that the error passed through."""
-        return frozenset(line for entry in self.chain for line, _ in entry.lines)
+        return frozenset(line.number for entry in self.chain for line in entry.lines)
 
 
 def read_report(document: object) -> Failure:
@@ -105,6 +120,22 @@ def read_report(document: object) -> Failure:
     if not isinstance(chain, list) or not 0 < len(chain) <= _CHAIN:
         raise ProtocolError("A report on an error has no short chain.")
     return Failure(_number(document.get("thread")) or 0, tuple(map(_entry, chain)))
+
+
+def typed(failure: Failure, names: CellNames) -> Failure:
+    """Return a report with its lines as they were typed; of a file that ``names`` does not know they stay, unsure."""
+    return replace(
+        failure, chain=tuple(replace(one, lines=_typed(one.lines, names)) for one in failure.chain)
+    )
+
+
+def _typed(lines: tuple[Line, ...], names: CellNames) -> tuple[Line, ...]:
+    found = [(line, names.find(line.file, line.number)) for line in lines]
+    return tuple(
+        replace(line, sure=False) if at is None else replace(line, number=at.line, sure=at.sure)
+        for line, at in found
+        if at is None or at.running
+    )
 
 
 def _entry(value: object) -> Entry:
@@ -147,7 +178,7 @@ def to_json(failure: Failure) -> dict[str, Any]:
                     if name not in ("size", "lines", "library")
                 },
                 "bytes": entry.size,
-                "lines": [list(line) for line in entry.lines],
+                "lines": [[line.number, line.function, line.file] for line in entry.lines],
                 "library": None if entry.library is None else list(entry.library),
             }
             for entry in failure.chain
@@ -155,20 +186,24 @@ def to_json(failure: Failure) -> dict[str, Any]:
     }
 
 
-def _line(value: object) -> tuple[int, str]:
-    if not isinstance(value, list) or len(value) != 2:
+def _line(value: object) -> Line:
+    if not isinstance(value, list) or len(value) != 3:
         raise ProtocolError("A line of a report is none.")
-    number, function = value
+    number, function, file = value
+    return Line(_line_number(number), _text(function, _TEXT) or "?", _text(file, _PATH) or "")
+
+
+def _line_number(number: object) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not 0 < number <= _HIGHEST_LINE:
         raise ProtocolError("A line's number in a report is none.")
-    return number, _text(function, _TEXT) or "?"
+    return number
 
 
 def _library(value: object) -> tuple[str, int, str]:
     if not isinstance(value, list) or len(value) != 3:
         raise ProtocolError("A frame of a report is none.")
-    number, function = _line(value[1:])
-    return _text(value[0], _TEXT) or "?", number, function
+    file, number, function = value
+    return _text(file, _TEXT) or "?", _line_number(number), _text(function, _TEXT) or "?"
 
 
 def _text(value: object, most: int) -> str | None:

@@ -19,7 +19,7 @@ from sentinel_kernel.policy.attribution import (
     told_limit,
     wants_paths,
 )
-from sentinel_kernel.policy.failure_report import PROGRAM, read_report
+from sentinel_kernel.policy.failure_report import PROGRAM, read_report, typed
 from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.policy.path_attribution import HIDDEN, asks_host, normal, read_seen, why_path
 from sentinel_kernel.policy.request import Request
@@ -72,6 +72,8 @@ class Explaining(Keeper):
         except ProtocolError:
             done(NOTHING)
             return
+        if current.held_line is not None:
+            failure = typed(failure, current.held_line.names)
         msg_id = str(message.get("msg_id") or "")
         # Innermost first: what it was made from says more than what was made of it.
         for entry in reversed(failure.chain):
@@ -273,9 +275,12 @@ def _recast(violation: Violation, cause: str, host: str | None, *, address: bool
 def _place(entry: Entry, failure: Failure) -> dict[str, Any]:
     """Return the place that an error came from: the cell's innermost line on its way, or on that of those around."""
     at = next((one for one in (entry, *reversed(failure.chain)) if one.lines), entry)
-    line, function = at.lines[0] if at.lines else (None, None)
     library = entry.library and dict(zip(("file", "line", "function"), entry.library, strict=True))
-    return {"line": line, "function": function, "library": library}
+    if not at.lines:
+        return {"line": None, "function": None, "library": library}
+    line = at.lines[0]
+    guessed = {} if line.sure else {"confidence": "likely"}
+    return {"line": line.number, "function": line.function, "library": library, **guessed}
 
 
 def _told(violation: Violation, entry: Entry, failure: Failure, *, sure: bool = True) -> dict[str, Any]:
@@ -285,7 +290,8 @@ def _told(violation: Violation, entry: Entry, failure: Failure, *, sure: bool = 
     surfaced = Surfaced(failure.chain[0].ename[:200], name)
     violation = replace(violation, error=surfaced)
     if violation.line is None and place["line"] is not None:
-        violation = replace(violation, line=place["line"], function=place["function"])
+        confidence = place.get("confidence", violation.confidence)
+        violation = replace(violation, line=place["line"], function=place["function"], confidence=confidence)
         if place["library"] is not None and violation.library is None:
             violation = replace(violation, library=Frame(**place["library"]))
     return {"violation": violation.to_json(), **({} if sure else {"likely": True})}

@@ -40,7 +40,7 @@ _RUN_CODE = InteractiveShell.run_code.__code__
 _RAISE = opcode.opmap["RAISE_VARARGS"]
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _TIMED = frozenset({"<timed exec>", "<timed eval>", "<magic-timeit>"})
-"""What is below %%time and %%timeit is compiled under such a name, numbered from the line below the magic."""
+"""What is below %%time and %%timeit is compiled under such a name."""
 
 _REMOTE = frozenset({"_RemoteTraceback", "RemoteTraceback"})
 """Causes by which process pools carry a traceback of another process."""
@@ -132,16 +132,16 @@ def _base(kind: type) -> str:
 def _entry(error: BaseException, base: str, cell: str) -> dict[str, Any]:
     frames = list(_frames(error.__traceback__))
     lines = [
-        (line, trace.tb_frame.f_code.co_name)
+        [trace.tb_lineno, code.co_name[:100], code.co_filename]
         for trace in reversed(frames)
-        if (line := _cell_line(trace, cell)) is not None
+        if (code := trace.tb_frame.f_code).co_filename in _TIMED or (cell and code.co_filename == cell)
     ]
     kind = type(error)
     entry: dict[str, Any] = {
         "ename": f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")[:_TEXT],
         "base": base,
         "by": _by(error),
-        "lines": [[line, name[:100]] for line, name in lines[:_LINES]],
+        "lines": lines[:_LINES],
     }
     if not base:
         return entry
@@ -295,20 +295,6 @@ def _running_cell(trace: TracebackType | None) -> str:
             return one.tb_frame.f_code.co_filename
         before = one.tb_frame.f_code
     return ""
-
-
-def _cell_line(trace: TracebackType, cell: str) -> int | None:
-    """Return the line of the cell, as typed, that a frame is at; None where it is none of the cell's."""
-    file = trace.tb_frame.f_code.co_filename
-    if cell and file == cell:
-        return trace.tb_lineno
-    if file not in _TIMED:
-        return None
-    from sentinel_kernel.worker.shell import ZMQInteractiveShell  # noqa: PLC0415 - which imports this module late
-
-    typed = ZMQInteractiveShell.began_code().split("\n")
-    magic = next((number for number, line in enumerate(typed, 1) if line.startswith("%%")), 0)
-    return magic + trace.tb_lineno if magic else None
 
 
 def _is_cell(code: CodeType) -> bool:

@@ -53,11 +53,6 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
         self._failed.error = self._failed.report = None
         self._began.code = code
 
-    @classmethod
-    def began_code(cls) -> str:
-        """Return the code of the cell that began last, as typed."""
-        return cls._began.code
-
     @property
     def running_file(self) -> str:
         """The name that the cell which began last was compiled under."""

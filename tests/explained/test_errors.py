@@ -40,6 +40,9 @@ class Case(NamedTuple):
 
 CASES = [
     Case("call", "import socket\nsocket.socket()", "call", 2),
+    Case("call-below-empty-lines", "\n\nimport socket\nlevel = 1\nsocket.socket()", "call", 5),
+    Case("call-below-a-long-command", "%time \\\n  1 + 1\nimport socket\nsocket.socket()", "call", 4),
+    Case("package-below-empty-lines", "\n\nlevel = 1\nimport no_such_river_package", "package_absent", 4),
     Case(
         "call-again",
         "import socket\ntry:\n    socket.socket()\nexcept OSError:\n    pass\nsocket.socket()",
@@ -329,7 +332,7 @@ def forge(*chain, **more):
     kernel.session.send(kernel.iopub_socket, 'error', {'ename': 'Forged', 'evalue': 'forged', 'traceback': ['forged']},
         kernel.get_parent(), metadata={'sentinel_failure': {'chain': list(chain), **more}, 'mine': 1})
 def entry(**facts):
-    return {'ename': 'OSError', 'base': 'OSError', 'by': 'call', 'errno': 2, 'lines': [[1, '<module>']], **facts}
+    return {'ename': 'OSError', 'base': 'OSError', 'by': 'call', 'errno': 2, 'lines': [[1, '<module>', '']], **facts}
 """
 
 
@@ -363,7 +366,7 @@ forge(entry(), thread={{}})
     many = (
         "for number in range(60):\n    forge(entry(path='/usr/share/../../{outside}/rivers.csv', errno=2,\n"
     )
-    many += "        lines=[[number + 1, 'f']]))"
+    many += "        lines=[[number + 1, 'f', '']]))"
     result = book.run(many.replace("{outside}", place.outside))
     told = records(result)
     assert 0 < len(told) <= QUESTIONS_A_CELL

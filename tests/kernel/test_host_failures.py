@@ -15,7 +15,8 @@ from sentinel_kernel.supervisor import protocol
 if TYPE_CHECKING:
     from hosted_kernel import FakeWorker, HostedKernel
 
-ENTRY = {"ename": "PermissionError", "base": "OSError", "by": "call", "errno": 1, "lines": [[1, "<module>"]]}
+LINE = [1, "<module>", "/tmp/ipykernel_7/1.py"]
+ENTRY = {"ename": "PermissionError", "base": "OSError", "by": "call", "errno": 1, "lines": [LINE]}
 REPORT = {"thread": 1, "chain": [ENTRY]}
 ERROR = b'{"ename":"E", "evalue" : "v\\u00e9", "traceback":["t"],"more":1}'
 """Written as the host would not."""

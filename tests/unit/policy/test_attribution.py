@@ -10,7 +10,8 @@ import pytest
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.policy import attribution
-from sentinel_kernel.policy.failure_report import REPORT_BYTES, Failure, read_report, to_json
+from sentinel_kernel.policy.cell_lines import CellNames, file_name
+from sentinel_kernel.policy.failure_report import REPORT_BYTES, Failure, read_report, to_json, typed
 from sentinel_kernel.policy.memory_signs import size_tells
 from sentinel_kernel.policy.path_attribution import (
     DENIED,
@@ -31,9 +32,14 @@ if TYPE_CHECKING:
 NOW = 1_000_000
 
 
+def line(number: int, function: str = "<module>", file: str = "") -> list[Any]:
+    """Return a line of the running cell."""
+    return [number, function, file]
+
+
 def failure(*chain: dict[str, Any]) -> Failure:
     """Return a report of errors with some fields set."""
-    plain = {"ename": "E", "base": "OSError", "by": "call", "lines": [[3, "load"], [9, "<module>"]]}
+    plain = {"ename": "E", "base": "OSError", "by": "call", "lines": [line(3, "load"), line(9)]}
     return read_report({"thread": 7, "chain": [{**plain, **entry} for entry in chain]})
 
 
@@ -66,7 +72,7 @@ def found(entry: dict[str, Any], *violations: Violation, coarse: str = "") -> Vi
 
 def test_a_refused_call_explains_the_error_of_its_own_line() -> None:
     assert found({}, refusal()) is not None
-    assert found({"lines": [[9, "<module>"]]}, refusal()) is None
+    assert found({"lines": [line(9)]}, refusal()) is None
     assert found({}, refusal(errno=errno.EACCES)) is None
     assert found({}, refusal(process=Process(9, "sh", is_worker=False))) is None
     assert found({"path": "/x"}, refusal()) is None
@@ -80,8 +86,8 @@ def test_what_a_program_raises_by_hand_is_its_own() -> None:
     assert found({"by": "standard", "site": "program"}, refusal()) is None
     child = Process(9, "python", is_worker=False)
     assert found({"by": "standard", "site": "program"}, refusal(process=child)) is not None
-    assert found({"by": "ctypes", "lines": [[5, "load"]]}, refusal()) is not None
-    assert found({"by": "ctypes", "lines": [[2, "load"]]}, refusal()) is None
+    assert found({"by": "ctypes", "lines": [line(5)]}, refusal()) is not None
+    assert found({"by": "ctypes", "lines": [line(2)]}, refusal()) is None
 
 
 def test_a_refusal_without_a_line_counts_while_it_is_young() -> None:
@@ -90,7 +96,7 @@ def test_a_refusal_without_a_line_counts_while_it_is_young() -> None:
 
 
 def test_a_refusal_that_was_repeated_elsewhere_is_only_likely_the_errors() -> None:
-    entry = {"lines": [[9, "f"]]}
+    entry = {"lines": [line(9)]}
     assert found(entry, refusal(count=3)) is None  # each was on line 3
     assert found(entry, refusal(count=30), coarse="v") is not None
     assert found(entry, refusal(last_time_ms=NOW - attribution.FRESH_MS - 1), coarse="v") is None
@@ -245,6 +251,24 @@ def test_a_report_is_read_as_it_was_written() -> None:
     assert again.lines == {3, 9}
 
 
+def test_lines_are_those_that_were_typed() -> None:
+    def lines(code: str, number: int, *, ended: bool = False, file: str = "") -> list[tuple[int, bool]]:
+        names = CellNames()
+        names.begin("m", code)
+        if ended:
+            names.end("m")
+        file = file or f"/tmp/ipykernel_7/{file_name(code)}.py"
+        one = typed(failure({"lines": [line(number, file=file)]}), names)
+        return [(at.number, at.sure) for at in one.chain[0].lines]
+
+    assert lines("\n\nimport os\nimport rivers", 2) == [(4, True)]
+    assert lines("!ls \\\n  -l\nimport rivers", 2) == [(3, False)]
+    assert lines("%%time\n\nimport rivers", 1, file="<timed exec>") == [(3, True)]
+    assert lines("import rivers", 1, ended=True) == []
+    assert lines("import rivers", 7) == [(7, False)]
+    assert lines("import rivers", 7, file="/tmp/river.py") == [(7, False)]
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -256,8 +280,10 @@ def test_a_report_is_read_as_it_was_written() -> None:
         {"chain": ["x"]},
         {"chain": [{"base": "OSError", "by": "magic", "lines": []}]},
         {"chain": [{"base": "Mine", "by": "call", "lines": []}]},
-        {"chain": [{"base": "", "by": "call", "lines": [[0, "f"]]}]},
-        {"chain": [{"base": "", "by": "call", "lines": [[1, "f"]] * 17}]},
+        {"chain": [{"base": "", "by": "call", "lines": [line(0)]}]},
+        {"chain": [{"base": "", "by": "call", "lines": [[1, "f"]]}]},
+        {"chain": [{"base": "", "by": "call", "lines": [[1, "f", 3]]}]},
+        {"chain": [{"base": "", "by": "call", "lines": [line(1)] * 17}]},
         {"chain": [{"base": "", "by": "call", "lines": [], "errno": True}]},
         {"chain": [{"base": "", "by": "call", "lines": [], "errno": 1 << 63}]},
         {"chain": [{"base": "", "by": "call", "lines": [], "path": 3}]},
