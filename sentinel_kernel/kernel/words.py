@@ -135,6 +135,8 @@ def own_words_unused(path: str, place: str, why: str, remedy: str) -> Words:
 
 def artifacts(path: str, files: int, left_out: int = 0) -> Words:
     """Return the words for files that were saved when a sandbox ended; ``left_out`` could not be."""
+    if not files:
+        return _nothing_saved(path, left_out)
     count_en = "one changed file" if files == 1 else f"{files} changed files"
     return Words(
         f"The sandbox's {count_en} {'was' if files == 1 else 'were'} saved in {path}; "
@@ -145,4 +147,22 @@ def artifacts(path: str, files: int, left_out: int = 0) -> Words:
         + (" Its manifest.json says what was left out, and why." if left_out else ""),
         "请查看后从那里复制所需文件。"
         + ("其中的 manifest.json 说明了未保存的内容及原因。" if left_out else ""),
+    )
+
+
+def _nothing_saved(path: str, left_out: int) -> Words:
+    """Return the words for a sandbox of which only a list is kept: of what was deleted, or could not be saved."""
+    if left_out:
+        return Words(
+            f"None of the sandbox's {left_out} changed files could be saved; the notebook's folder itself is "
+            "untouched.",
+            f"沙箱中改动过的 {left_out} 个文件均未能保存；笔记本所在文件夹未被改动。",
+            f"manifest.json in {path} says which, and why.",
+            f"{path} 中的 manifest.json 说明了是哪些文件及原因。",
+        )
+    return Words(
+        "Files were deleted in the sandbox alone: in the notebook's folder itself they are still there.",
+        "文件只在沙箱中被删除：笔记本所在文件夹中的文件仍然存在。",
+        f"Nothing has to be copied back; manifest.json in {path} lists them.",
+        f"无需复制任何文件；{path} 中的 manifest.json 列出了这些文件。",
     )

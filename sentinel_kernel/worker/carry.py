@@ -52,7 +52,8 @@ def answer(
     except KeyboardInterrupt:
         return _left("it took too long"), []
     except BaseException as error:  # noqa: BLE001 - a variable's own code runs here, and may raise what it likes
-        return _left(f"{type(error).__name__}: {_text(error)}"), []
+        said = _text(error) or ("there was not enough memory" if isinstance(error, MemoryError) else "")
+        return _left(": ".join(filter(None, (type(error).__name__, said)))), []
 
 
 def _do(

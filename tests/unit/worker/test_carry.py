@@ -34,6 +34,22 @@ def test_what_was_saved_is_loaded(value: object) -> None:
     assert (loaded["status"], namespace["w"]) == ("ok", value)
 
 
+class Silent:
+    def __init__(self, error: type[BaseException]) -> None:
+        self._error = error
+
+    def __reduce__(self) -> str:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(MemoryError, "MemoryError: there was not enough memory"), (ValueError, "ValueError")],
+)
+def test_an_error_without_words_leaves_no_empty_reason(error: type[BaseException], reason: str) -> None:
+    assert save(Silent(error))[0] == {"status": "error", "reason": reason}
+
+
 class Raising:
     def __reduce__(self) -> str:
         raise ValueError("not me")
@@ -61,7 +77,7 @@ of_a_cell.__module__ = "__main__"
     [
         (threading.Lock(), "pickle"),
         (Raising(), "ValueError: not me"),
-        (Worse(), "Unsayable: "),
+        (Worse(), "Unsayable"),
         (of_a_cell, "defined in a cell"),
         (bytes(20_000), "too large"),
         ([bytes(6_000), bytes(6_000)], "too large"),
