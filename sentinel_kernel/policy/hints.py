@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.mapping import Mappings
     from sentinel_kernel.policy.profile import Profile
-    from sentinel_kernel.policy.violation import Violation
+    from sentinel_kernel.policy.violation import Remedy, Violation
 
 __all__ = ["DEFAULT_CEILING", "complete"]
 
@@ -77,7 +77,11 @@ def complete(
         MappingError: the shipped words can't be read.
 
     """
-    words = (mappings if mappings is not None else _shipped_mappings()).words(violation)
+    if leeway is None:
+        leeway = Leeway(_shipped_profiles() if profiles is None else tuple(profiles), ceiling)
+    remedies = remedies_for(violation, code=code, leeway=leeway)
+    known = mappings if mappings is not None else _shipped_mappings()
+    words = known.words(_as_done(violation, remedies))
     message, hint = Text(words.message_en, words.message_zh), Text(words.hint_en, words.hint_zh)
     answer = _ANSWERS.get(violation.values.get("answer", ""))
     if answer is not None:
@@ -87,13 +91,16 @@ def complete(
         message = _joined(message, _ENDED)
     if violation.values.get("said") == "cell":
         message = _joined(_SAID, message)
-    if leeway is None:
-        leeway = Leeway(_shipped_profiles() if profiles is None else tuple(profiles), ceiling)
-    remedies = remedies_for(violation, code=code, leeway=leeway)
     helps = remedy_hint(violation, remedies, code=code, leeway=leeway)
     if not helps.en and violation.limit is not None and "machine" not in violation.values:
         helps = _set_limit(violation.limit.name)
     return replace(violation, message=message, hint=_joined(hint, helps), remedies=remedies)
+
+
+def _as_done(violation: Violation, remedies: tuple[Remedy, ...]) -> Violation:
+    """Return the violation as words are looked up for it: what writes to a hidden path is told nothing of reading."""
+    writes = violation.cause == "path_hidden" and bool(remedies) and remedies[0].kind == "code"
+    return replace(violation, values={**violation.values, "does": "write"}) if writes else violation
 
 
 _ENDED = Text("The sandbox was ended for it.", "沙箱因此被终止。")

@@ -57,12 +57,20 @@ _NONE = Text(
     "此内核可切换的配置都不允许此操作。",
 )
 _BEYOND = Text(
-    "Not possible under this kernel's ceiling ({0}).",
-    "在此内核的上限（{0}）下无法做到。",
+    "Allowing it is not possible under this kernel's ceiling ({0}).",
+    "在此内核的上限（{0}）下无法允许此操作。",
 )
 _BEYOND_LAB = Text(
-    "Not possible under this lab's ceiling ({0}): ask who runs it.",
-    "在此实验室的上限（{0}）下无法做到：请联系管理员。",
+    "Allowing it is not possible under this lab's ceiling ({0}): ask who runs it.",
+    "在此实验室的上限（{0}）下无法允许此操作：请联系管理员。",
+)
+_TOO_LITTLE = Text(
+    "A limit that would be enough is not possible under this kernel's ceiling ({0}).",
+    "在此内核的上限（{0}）下无法设定足够的限制。",
+)
+_TOO_LITTLE_LAB = Text(
+    "A limit that would be enough is not possible under this lab's ceiling ({0}): ask who runs it.",
+    "在此实验室的上限（{0}）下无法设定足够的限制：请联系管理员。",
 )
 _LOCKED = Text(
     "This lab keeps every kernel under one profile.",
@@ -119,7 +127,10 @@ def _why_none(violation: Violation, code: str | None, leeway: Leeway) -> Text:
     if beyond_ceiling(violation, code=code, leeway=leeway):
         if leeway.locked:
             return _LOCKED
-        return _filled(_BEYOND_LAB if leeway.lab else _BEYOND, leeway.ceiling or "")
+        freely, lab = (
+            (_BEYOND, _BEYOND_LAB) if limit_of(violation) is None else (_TOO_LITTLE, _TOO_LITTLE_LAB)
+        )
+        return _filled(lab if leeway.lab else freely, leeway.ceiling or "")
     return _NONE if violation.cause == "call" else _NOTHING
 
 

@@ -71,7 +71,7 @@ def is_variant(cause: str, variant: str) -> bool:
 def _variants(violation: Violation) -> tuple[str, ...]:
     values, limit = violation.values, violation.limit
     if limit is None:
-        special = [values.get("ended_by", ""), values.get("signal", "")]
+        special = [values.get("ended_by", ""), values.get("signal", ""), values.get("does", "")]
     else:
         of_child = violation.cause == "child_killed"
         usual = limit.name if of_child else "death" if violation.resource == "worker" else limit.stage

@@ -87,12 +87,12 @@ def test_what_only_lies_beyond_the_ceiling_is_said_to_be_impossible_under_it() -
     done = complete(violation_of("strict", "process_vm_readv"), ceiling="strict")
     assert done.remedies == ()
     assert done.hint is not None
-    assert "Not possible under this kernel's ceiling (strict)" in done.hint.en
+    assert "Allowing it is not possible under this kernel's ceiling (strict)" in done.hint.en
     assert "上限" in done.hint.zh
     leeway = Leeway(tuple(SHIPPED), "strict", lab=True)
     done = complete(violation_of("strict", "process_vm_readv"), leeway=leeway)
     assert done.hint is not None
-    assert "Not possible under this lab's ceiling" in done.hint.en
+    assert "Allowing it is not possible under this lab's ceiling" in done.hint.en
 
 
 @pytest.mark.parametrize("stage", ["soft", "refused", "interrupt", "kill"])
@@ -113,7 +113,7 @@ def test_a_limit_is_raised_no_further_than_the_ceiling(stage: str, most: int | N
     assert done.hint is not None
     typed = [one.text for one in done.remedies if one.text.startswith("%sentinel_limit file_size=")]
     assert bool(typed) is (most != size)
-    assert ("Not possible under this lab's ceiling" in done.hint.en) is (most == size)
+    assert ("not possible under this lab's ceiling" in done.hint.en) is (most == size)
 
 
 def test_what_a_cell_says_of_itself_is_said_to_be_its_own_word() -> None:

@@ -273,6 +273,30 @@ def test_a_limit_at_its_ceiling_can_not_be_raised_and_that_is_said() -> None:
     )  # more than the ceiling in one piece
 
 
+def test_what_is_written_to_a_hidden_folder_is_not_told_to_be_read_from_a_copy() -> None:
+    hidden = occurred("path_hidden", ("path", "/data/survey/y.csv"))
+    written = complete(hidden, leeway=LEEWAY, code='open("/data/survey/y.csv", "w").write("x")')
+    assert written.hint is not None
+    assert "Write the file in the notebook's folder" in written.hint.en
+    assert "read it from there" not in written.hint.en
+    assert "再从那里读取" not in written.hint.zh
+    assert "does" not in written.values
+    read = complete(hidden, leeway=LEEWAY, code='open("/data/survey/y.csv").read()')
+    assert read.hint is not None
+    assert "read it from there" in read.hint.en
+
+
+def test_what_is_not_possible_is_said() -> None:
+    code = "import numpy as np\nnp.ones((40000, 40000))"
+    done = complete(limited("memory", GIB), leeway=LEEWAY, code=code)
+    assert done.hint is not None
+    assert (
+        "A limit that would be enough is not possible under this kernel's ceiling (datascience)"
+        in done.hint.en
+    )
+    assert "无法设定足够的限制" in done.hint.zh
+
+
 ENDLESS = [
     "while True: pass",
     "kept = []\nwhile 1:\n    kept.append(bytes(100_000))",
