@@ -117,9 +117,9 @@ class AuditPage:
         points = reading.samples(connection, run_id=run)
         told = self._say(
             f"{totals['executions']} executions, {totals['failed']} failed, {totals['killed']} killed; "
-            f"{totals['refusals']} refusals (different ones: {totals['kinds']})",
+            f"{totals['refusals']} calls refused (different ones: {totals['kinds']})",
             f"{totals['executions']} 次执行，{totals['failed']} 次出错，{totals['killed']} 次被终止；"
-            f"{totals['kinds']} 类共 {totals['refusals']} 次拒绝",
+            f"{totals['kinds']} 类系统调用共被拒绝 {totals['refusals']} 次",
         )
         rows = [(self._say("this kernel", "此内核"), told)]
         for label, values, shown in (

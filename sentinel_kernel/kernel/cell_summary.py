@@ -88,10 +88,8 @@ class CellSummary:
         peak = unknown if memory is None else bytes_text(memory)
         used = unknown if processor is None else seconds_text(processor)
         if chinese:
-            return (
-                f"Sentinel：单元格{count} 用时 {took}；内存峰值 {peak}；处理器时间 {used}；拒绝 {refused} 次"
-            )
-        return f"Sentinel: cell{count} took {took}; peak memory {peak}; CPU {used}; refused {refused}"
+            return f"Sentinel：单元格{count} 用时 {took}；内存峰值 {peak}；处理器时间 {used}；拒绝系统调用 {refused} 次"
+        return f"Sentinel: cell{count} took {took}; peak memory {peak}; CPU {used}; calls refused {refused}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -49,10 +49,20 @@ class Displays:
         """Notices from before the first cell, which shows them."""
 
         self.refusals = 0
-        """How many refused calls this kernel has reported."""
+        """How many system calls were refused, repeats and all: what the audit counts."""
+
+        self.others = 0
+        """How many limits, failures and deaths were told beside them, which no call was refused for."""
 
         self.last_violations: dict[str, Json] = {}
         """The completed violations that were shown last, by id."""
+
+    def refused(self, violation: Json, cell: Cell | None) -> None:
+        """Count a refused call as the supervisor reports it, or its repeats, and show it as :meth:`violation`."""
+        others = self.others
+        self.violation(violation, cell)
+        self.refusals += self.others - others
+        self.others = others
 
     def violation(self, violation: Json, cell: Cell | None, limit: Json | None = None) -> None:
         """Show a violation in ``cell``, or its new count where it is shown already.
@@ -64,14 +74,14 @@ class Displays:
         count = violation.get("count")
         count = count if isinstance(count, int) else 1
         if known is not None:
-            self.refusals += max(0, count - int(known.get("count") or 0))
+            self.others += max(0, count - int(known.get("count") or 0))
             known.update({key: violation[key] for key in ("count", "last_time_ms") if key in violation})
             if any(violation.get(name) is not None and known.get(name) is None for name in _PLACE):
                 self._place(known, violation, cell)
             self._repeat(identifier, cell)
             self._outbox.told.note(known)
             return
-        self.refusals += count
+        self.others += count
         completed = self._complete(self._placed(violation, cell))
         self.last_violations[identifier] = completed
         if len(self.last_violations) > _REMEMBERED_DISPLAYS:

@@ -168,6 +168,7 @@ class FrontendComms:
             "limits_kept_by": str(lifecycle.ready.get("backend", "")),
             "sandbox_number": lifecycle.generation,
             "refusals": displays.refusals,
+            "others": displays.others,
             "violations": len(self._host.outbox.told),
             "running": sum(not cell.idle for cell in self._host.execution.running.values()),
             "kernel_version": __version__,

@@ -246,7 +246,7 @@ class Gauge:
             (self._say("profile", "配置"), host.lifecycle.profile),
             (self._say("isolation", "隔离级别"), str(ready.get("rung", "-"))),
             (self._say("limits by", "限制方式"), str(ready.get("backend", "-"))),
-            (self._say("refused so far", "已拒绝"), str(host.displays.refusals)),
+            (self._say("calls refused so far", "已拒绝的系统调用"), str(host.displays.refusals)),
         )
 
     def _picture(self, note: str = "") -> Json:

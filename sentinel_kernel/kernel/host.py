@@ -221,7 +221,7 @@ class Host:
         """Show a refused call in the cell that made it."""
         identifier = str(violation.get("id"))
         new = identifier not in self.displays.last_violations
-        self.displays.violation(violation, self.execution.newest())
+        self.displays.refused(violation, self.execution.newest())
         link, told = self.lifecycle.link, self.displays.last_violations.get(identifier)
         if new and told is not None and link is not None:
             link.request(protocol.OP_WORDS, words_fields(told), lambda _reply: None, CELL_SECONDS)

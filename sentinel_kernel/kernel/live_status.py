@@ -59,4 +59,5 @@ class LiveStatus:
 
     def _facts(self) -> tuple[object, ...]:
         lifecycle = self._host.lifecycle
-        return lifecycle.generation, lifecycle.profile, lifecycle.state, self._host.displays.refusals
+        displays = self._host.displays
+        return lifecycle.generation, lifecycle.profile, lifecycle.state, displays.refusals, displays.others

@@ -65,7 +65,8 @@ class StatusPage:
             ("限制" if chinese else "limits", self._limits(chinese=chinese)),
             ("限制由谁执行" if chinese else "limits kept by", self._backend(chinese=chinese)),
             ("沙箱序号" if chinese else "sandbox number", str(lifecycle.generation)),
-            ("已拒绝" if chinese else "refused so far", str(self._displays.refusals)),
+            ("已拒绝的系统调用" if chinese else "calls refused so far", str(self._displays.refusals)),
+            *self._others(chinese=chinese),
             ("工作区" if chinese else "workspace", self._workspace(chinese=chinese)),
             ("版本" if chinese else "version", f"Sentinel Kernel {__version__}"),
         ]
@@ -85,6 +86,11 @@ class StatusPage:
         label, language = "注意" if chinese else "note", self._settings.language
         rows += [(label, str(notice.get(language) or notice.get("en"))) for notice in notices]
         return rows
+
+    def _others(self, *, chinese: bool) -> list[tuple[str, str]]:
+        """Return the row of what was told beside refused calls, none where there is nothing: it is counted apart."""
+        count = str(self._displays.others)
+        return [] if count == "0" else [("限制与故障" if chinese else "limits and failures so far", count)]
 
     def _workspace(self, *, chinese: bool) -> str:
         note = "改动保存在沙箱中" if chinese else "changes stay in the sandbox"

@@ -85,9 +85,11 @@ def violations_page(told: SessionViolations, number: int, *, chinese: bool) -> J
     ]
     older = len(told) - len(records)
     notes = [
-        "%sentinel_explain 序号 详细说明其中一条；--json 以数据形式给出。"
+        "每行是一种：被拒绝的系统调用（重复的次数计入“次数”），或限制与故障。%sentinel_explain 序号 详细说明其中一条；"
+        "--json 以数据形式给出。"
         if chinese
-        else "%sentinel_explain NO. tells one at length; --json gives them as data."
+        else "A row is one kind: a refused call with its repeats (times), a limit or a failure. "
+        "%sentinel_explain NO. tells one at length; --json gives them as data."
     ]
     if older:
         notes.append(f"另有 {older} 条更早的记录。" if chinese else f"Older ones: {older} (--last N).")

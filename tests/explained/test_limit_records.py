@@ -65,5 +65,5 @@ def test_limits_and_deaths_are_violations_and_a_fault_in_words_of_ones_own_is_to
     assert record["message"]["en"] in died.reply["evalue"]
 
     [status] = book.run("%sentinel_status").bundles("text/plain")
-    [line] = [line for line in status.splitlines() if "refused so far" in line]
+    [line] = [line for line in status.splitlines() if "limits and failures so far" in line]
     assert line.split()[-1] == "2"

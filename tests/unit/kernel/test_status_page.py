@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sentinel_kernel.kernel.displays import Displays
 from sentinel_kernel.kernel.status_page import StatusPage
 
 
@@ -15,7 +16,7 @@ def _rows(**changes: Any) -> dict[str, str]:
     lifecycle: Any = SimpleNamespace(
         state=SimpleNamespace(value="ready"), profile="strict", generation=1, problem=None, ready={}
     )
-    displays: Any = SimpleNamespace(refusals=0)
+    displays: Any = SimpleNamespace(refusals=0, others=0)
     for name, value in changes.items():
         owner = next(one for one in (lifecycle, displays, settings) if hasattr(one, name))
         setattr(owner, name, value)
@@ -33,3 +34,23 @@ def _rows(**changes: Any) -> dict[str, str]:
 )
 def test_a_share_of_processors_is_shown_as_it_was_set(sizes: dict[str, Any], shown: str) -> None:
     assert shown in _rows(ready={"sizes": sizes})["limits"].split(", ")
+
+
+def test_limits_and_failures_are_counted_apart_from_refused_calls() -> None:
+    rows = _rows(refusals=11)
+    assert rows["calls refused so far"] == "11"
+    assert "limits and failures so far" not in rows
+    assert _rows(others=2)["limits and failures so far"] == "2"
+
+
+def test_only_what_the_supervisor_reports_as_refused_counts_as_a_call() -> None:
+    loop: Any = SimpleNamespace()
+    outbox: Any = SimpleNamespace(told=SimpleNamespace(note=lambda _: None))
+    displays = Displays(loop, outbox, "en", dict)
+    displays.refused({"id": "a", "count": 3}, None)
+    displays.refused({"id": "a", "count": 7}, None)
+    displays.refused({"id": "a", "count": 7, "line": 2}, None)
+    displays.refused({"id": "b"}, None)
+    displays.violation({"id": "limit", "count": 1}, None)
+    displays.violation({"id": "path", "count": 1}, None)
+    assert (displays.refusals, displays.others) == (8, 2)
