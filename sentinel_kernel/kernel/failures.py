@@ -32,6 +32,8 @@ QUESTIONS_A_CELL = 8
 _REMEMBERED = 64
 _ERROR_BYTES = 16 * 1024 * 1024
 _WORDS_CHARACTERS = 2000
+_PROBABLY = ("Probably: ", "很可能：")
+"""What is likely says so in the error too, as its card does."""
 
 
 class Failures:
@@ -156,6 +158,8 @@ class Failures:
         message = printable(said(violation, "message", language), _WORDS_CHARACTERS)
         hint = printable(said(violation, "hint", language), _WORDS_CHARACTERS)
         lead, hint_lead = ("[Sentinel：", "提示：") if language == "zh" else (" [Sentinel: ", " HINT: ")
+        if violation.get("confidence") == "likely":
+            message = f"{_PROBABLY[language == 'zh']}{message}"
         command = first_command(violation)
         tried, tried_below = (f" TRY: {command}", f"\nTRY → {command}") if command else ("", "")
         content["evalue"] = f"{value}{lead}{message}{hint_lead}{hint}{tried}]"

@@ -261,6 +261,7 @@ def faults_of(place: Place, case: Case) -> list[str]:
     first = next(iter(record["remedies"]), {"kind": ""})
     # A command for the host's terminal stands with the hint, which only says so.
     command = first["text"] if first["kind"] == "command" else ""
+    message = f"Probably: {message}" if record["confidence"] == "likely" else message
     tried, below = (f" TRY: {command}", f"\nTRY → {command}") if command else ("", "")
     checks = {
         f"line {record['line']}": record["line"] == case.line,

@@ -79,6 +79,22 @@ def test_an_error_and_what_is_behind_it_wait_for_the_supervisor(
     assert reply["metadata"] == {}
 
 
+@pytest.mark.parametrize("fields", [{"likely": True}, {"violation": {**VIOLATION, "confidence": "likely"}}])
+def test_an_error_that_is_only_likely_a_refusals_says_so(
+    kernel: HostedKernel, worker: FakeWorker, fields: dict[str, Any]
+) -> None:
+    _, header = begin(kernel, worker)
+    publish(worker, header, {"sentinel_failure": REPORT})
+    asked = kernel.operation(protocol.OP_EXPLAIN)
+    kernel.event(protocol.EVENT_REPLY, **{"id": asked["id"], "ok": True, "violation": VIOLATION, **fields})
+    shown = [kernel.client.get_iopub_msg(timeout=SECONDS)["content"] for _ in range(3)]
+    assert shown[2]["evalue"].startswith("vé [Sentinel: Probably: ")
+    assert shown[2]["traceback"][1].startswith("\n[SEMANTIC] Probably: ")
+    # The refusal itself is as certain as it was told.
+    told = fields.get("violation", VIOLATION)["confidence"]
+    assert shown[1]["data"][VIOLATION_TYPE]["confidence"] == told
+
+
 def test_an_error_of_a_programs_own_passes_byte_for_byte(kernel: HostedKernel, worker: FakeWorker) -> None:
     _, header = begin(kernel, worker)
     kernel.answering = True
