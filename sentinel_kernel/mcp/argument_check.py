@@ -41,6 +41,24 @@ KNOWN = frozenset(
 """The keywords of a property that are understood; a test holds the tools' schemas to them."""
 
 
+def by_one_name(arguments: Json, aliases: dict[str, str]) -> Json:
+    """Return ``arguments`` by the names that the tool reads; ``aliases`` are other names of needed ones.
+
+    Raises:
+        SentinelError: a needed one is absent, or is there by both names.
+
+    """
+    result = dict(arguments)
+    for alias, name in aliases.items():
+        if alias in result:
+            if name in result:
+                raise SentinelError(f"Give one of {name!r} and {alias!r}: they mean the same.", _REMEDY)
+            result[name] = result.pop(alias)
+        elif name not in result:
+            raise SentinelError(f"The argument {name!r} is missing.", _REMEDY)
+    return result
+
+
 def check_arguments(schema: Json, arguments: Json) -> None:
     """Raise SentinelError with the first fault of ``arguments``."""
     properties: Json = schema["properties"]

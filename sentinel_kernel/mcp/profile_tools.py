@@ -74,7 +74,7 @@ class ProfileTools:
 
     async def explain_profile(self, _job: Job, arguments: Json) -> Answer:
         """Tell what a profile does with one call, or sum it up."""
-        profile = self.profile(str(arguments["name"]))
+        profile = self.profile(str(arguments["profile"]))
         policy = compile_policy(profile, self._machine)
         syscall = arguments.get("syscall")
         text = explain(policy, syscall)

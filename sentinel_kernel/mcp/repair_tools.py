@@ -49,6 +49,11 @@ class RepairTools:
 
     async def translate_error(self, _job: Job, arguments: Json) -> Answer:
         """Tell what an error of the sandbox means, and what helps."""
+        if arguments.keys() & {"details", "path"} and not arguments.keys() & {"signal", "errno", "syscall"}:
+            raise SentinelError(
+                "Give a signal, an errno or a system call.",
+                "Words alone are not interpreted: anything can print them.",
+            )
         profile = self._profile(arguments)
         errno = arguments.get("errno")
         try:

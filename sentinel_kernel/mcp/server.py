@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from sentinel_kernel import __version__
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.settings import ask_seconds, language
-from sentinel_kernel.mcp.argument_check import check_arguments
+from sentinel_kernel.mcp.argument_check import by_one_name, check_arguments
 from sentinel_kernel.mcp.asking import Job, Jobs
 from sentinel_kernel.mcp.code_check import CodeCheck
 from sentinel_kernel.mcp.kernel_pool import KernelPool
@@ -28,7 +28,7 @@ from sentinel_kernel.mcp.recent import Recent
 from sentinel_kernel.mcp.repair_tools import RepairTools
 from sentinel_kernel.mcp.running_tools import Answer, RunningTools
 from sentinel_kernel.mcp.tool_list import INSTRUCTIONS, TOOLS
-from sentinel_kernel.mcp.tool_schemas import VIOLATION_SCHEMA_URI
+from sentinel_kernel.mcp.tool_schemas import ALIASES, VIOLATION_SCHEMA_URI
 from sentinel_kernel.policy import violation
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class McpServer:
             return job
         arguments = params.arguments or {}
         check_arguments(self._schemas[params.name], arguments)
+        arguments = by_one_name(arguments, ALIASES.get(params.name, {}))
         self.pool.client_name = self.pool.client_name or _client_name(context)
         job = Job(params.name, context, self._ask_seconds, lambda job: self._work(tool, job, arguments))
         self._working.add(job)

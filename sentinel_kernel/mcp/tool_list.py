@@ -126,7 +126,8 @@ TOOLS = [
         "translate_error",
         "Translate an error",
         "What a signal, an errno or a refused call means in this sandbox, in words with a hint and remedies. For "
-        "errors that were seen elsewhere, such as in a log; run_cell's violations say it themselves, and for certain.",
+        "errors that were seen elsewhere, such as in a log (its words alone are not interpreted); "
+        "run_cell's violations say it themselves, and for certain.",
         schemas.TRANSLATE_INPUT,
         schemas.TRANSLATE_OUTPUT,
         read_only=True,

@@ -268,10 +268,10 @@ LIST_PROFILES_OUTPUT = result(
 )
 EXPLAIN_INPUT = arguments(
     {
-        "name": _PROFILE,
+        "profile": {**_PROFILE, "description": f"Needed: {_PROFILE['description']}"},
+        "name": {**_PROFILE, "description": "Another name of 'profile': give one of them."},
         "syscall": {"type": "string", "description": "A system call such as socket; without it, a summary."},
-    },
-    ["name"],
+    }
 )
 EXPLAIN_OUTPUT = result(
     {
@@ -299,7 +299,11 @@ TRANSLATE_INPUT = arguments(
         "errno": {"type": ["string", "integer"], "description": "EPERM, EACCES, ENOENT ..., or its number."},
         "syscall": _CALL,
         "path": _PATH,
-        "details": {"type": "string", "description": "Further words of the error; they are not interpreted."},
+        "details": {
+            "type": "string",
+            "description": "Further words of the error, to be kept beside it: they are not interpreted, as "
+            "anything can print them. A signal, errno or syscall is needed.",
+        },
         "profile": _PROFILE,
     }
 )
@@ -318,7 +322,12 @@ REPAIR_INPUT = arguments(
         "syscall": _CALL,
         "original_code": {
             "type": "string",
-            "description": "The whole cell that was refused.",
+            "description": "Needed: the whole cell that was refused.",
+            "minLength": 1,
+        },
+        "code": {
+            "type": "string",
+            "description": "Another name of 'original_code': give one of them.",
             "minLength": 1,
         },
         "profile": _PROFILE,
@@ -329,7 +338,7 @@ REPAIR_INPUT = arguments(
         "path": _PATH,
         "kernel": KERNEL,
     },
-    ["syscall", "original_code"],
+    ["syscall"],
 )
 REPAIR_OUTPUT = result(
     {
@@ -352,6 +361,11 @@ REPAIR_OUTPUT = result(
         "profile": STRING,
     }
 )
+ALIASES = {"explain_profile": {"name": "profile"}, "suggest_repair": {"code": "original_code"}}
+"""Tool -> another name of an argument -> the argument, which is needed by either name.
+
+No schema says "one of both": many models' interfaces take no anyOf at the top of a tool's.
+"""
 SCAN_INPUT = arguments(
     {
         "code": {"type": "string", "description": "The code of one cell."},

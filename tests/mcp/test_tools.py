@@ -158,6 +158,7 @@ def test_profiles_tell_how_far_a_cell_may_go(helper: Assistant) -> None:
 
 
 def test_an_error_of_elsewhere_is_translated(helper: Assistant) -> None:
+    assert helper.data("explain_profile", profile="strict", syscall="socket")["syscall"] == "socket"
     told = helper.data("translate_error", errno="EPERM", syscall="socket", details="requests.get failed")
     assert told["cause"] == "call"
     assert "no network" in told["message"]["en"]
@@ -169,6 +170,7 @@ def test_an_error_of_elsewhere_is_translated(helper: Assistant) -> None:
 def test_a_repair_is_code_that_parses_or_a_magic(helper: Assistant) -> None:
     code = "import os\nos.mknod('plain')\nprint(os.path.exists('plain'))"
     told = helper.data("suggest_repair", syscall="mknodat", original_code=code)
+    assert helper.data("suggest_repair", syscall="mknodat", code=code) == told
     compile(told["repaired_code"], "<repaired>", "exec")
     assert (told["magic"], told["changed_lines"] != [], told["preflight"]) == (None, True, [])
     assert helper.cell(told["repaired_code"])["stdout"] == "True\n"
@@ -257,7 +259,12 @@ def test_a_scan_names_lines_and_runs_nothing(helper: Assistant, workspace: Path)
             {"syscall": "socket", "original_code": "1", "violation_id": "none"},
             "No violation with the id 'none'",
         ),
+        ("translate_error", {"details": "Killed: out of memory"}, "Words alone are not interpreted"),
         ("scan", {"code": "1", "path": "x.py"}, "Give one of"),
+        ("explain_profile", {}, "The argument 'profile' is missing."),
+        ("explain_profile", {"name": "strict", "profile": "web"}, "'profile' and 'name': they mean the same"),
+        ("suggest_repair", {"syscall": "socket"}, "The argument 'original_code' is missing."),
+        ("suggest_repair", {"syscall": "socket", "code": ""}, "code: it is empty"),
         ("explain_profile", {"name": "strict", "syscall": "no_call"}, "is no system call of Linux"),
     ],
 )

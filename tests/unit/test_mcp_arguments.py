@@ -1,0 +1,28 @@
+"""Arguments that have two names: either will do, and the schema tells both."""
+
+from __future__ import annotations
+
+import pytest
+
+from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.mcp.argument_check import by_one_name, check_arguments
+from sentinel_kernel.mcp.tool_list import TOOLS
+from sentinel_kernel.mcp.tool_schemas import ALIASES
+
+_PAIRS = [(tool, alias, name) for tool, names in ALIASES.items() for alias, name in names.items()]
+
+
+@pytest.mark.parametrize(("tool", "alias", "name"), _PAIRS)
+def test_either_name_will_do_and_both_are_in_the_schema(tool: str, alias: str, name: str) -> None:
+    (schema,) = (one.input_schema for one in TOOLS if one.name == tool)
+    assert {alias, name} <= schema["properties"].keys()
+    assert name in schema["properties"][alias]["description"]
+    assert "anyOf" not in schema
+    rest = dict.fromkeys(schema["required"], "socket")
+    for given in (alias, name):
+        check_arguments(schema, {**rest, given: "strict"})
+        assert by_one_name({**rest, given: "strict"}, ALIASES[tool]) == {**rest, name: "strict"}
+    with pytest.raises(SentinelError, match=f"The argument '{name}' is missing"):
+        by_one_name(rest, ALIASES[tool])
+    with pytest.raises(SentinelError, match="they mean the same"):
+        by_one_name({alias: "strict", name: "strict"}, ALIASES[tool])
