@@ -33,6 +33,7 @@ _BY_MACHINE: Final = {
     "x86_64": {
         "clone": 56,
         "capset": 126,
+        "fstatfs": 138,
         "pivot_root": 155,
         "tgkill": 234,
         "keyctl": 250,
@@ -45,6 +46,7 @@ _BY_MACHINE: Final = {
     },
     "aarch64": {
         "clone": 220,
+        "fstatfs": 44,
         "capset": 91,
         "pivot_root": 41,
         "tgkill": 131,

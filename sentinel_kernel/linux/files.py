@@ -24,19 +24,18 @@ def open_beneath(directory: int, name: str, flags: int) -> int:
     )
 
 
-def look_up(directory: int, path: str, *, beneath: bool, follow: bool = True) -> int:
+def look_up_beneath(root: int, path: str) -> int:
     """Return a descriptor of what ``path`` leads to, opened by name alone (O_PATH): nothing is read and no device met.
 
-    ``beneath`` takes ``directory`` as the root, which links can't leave (RESOLVE_IN_ROOT). Links into processes
-    (/proc/self/fd/3) are never followed; ``follow`` False ends at a link in the last place.
+    The descriptor ``root`` is taken as the root, which links can't leave (RESOLVE_IN_ROOT). Links into processes
+    (/proc/self/fd/3) are never followed.
 
     Raises:
         OSError: there is nothing, or it can't be reached.
 
     """
-    resolve = Resolve.NO_MAGICLINKS | (Resolve.IN_ROOT if beneath else 0)
-    flags = os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    layout = struct.pack(OPEN_HOW_FORMAT, flags, 0, int(resolve))
+    resolve = Resolve.NO_MAGICLINKS | Resolve.IN_ROOT
+    layout = struct.pack(OPEN_HOW_FORMAT, os.O_PATH | os.O_CLOEXEC, 0, int(resolve))
     return system_call(
-        "openat2", directory, os.fsencode(path), ctypes.create_string_buffer(layout, len(layout)), len(layout)
+        "openat2", root, os.fsencode(path), ctypes.create_string_buffer(layout, len(layout)), len(layout)
     )

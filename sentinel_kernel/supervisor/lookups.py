@@ -1,7 +1,8 @@
 """Looks paths and programs up on both sides, in a process of its own: a path may lead to a disk that does not answer.
 
-The host's side is looked up with the rights of the user who started the kernel, the sandbox's below its own root, which
-no link that it planted can leave. Nothing is opened but by name (O_PATH).
+The host's side is looked up with the rights of the user who started the kernel, and only on this machine's own file
+systems: a name that a cell chose would else reach a server, or an automounter. The sandbox's side is looked up below
+its own root, which no link that it planted can leave. Nothing is opened but by name (O_PATH).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import signal
 import stat
 import time
 
-from sentinel_kernel.linux.files import look_up
+from sentinel_kernel.linux.files import look_up_beneath
+from sentinel_kernel.linux.local_files import look_up_local
 from sentinel_kernel.linux.process import close_descriptors, die_with_parent
 
 TYPE_CHECKING = False
@@ -186,7 +188,7 @@ def _runs(root: int, path: str, *, beneath: bool) -> bool:
 
 def _look(root: int, path: str, *, beneath: bool) -> dict[str, Any] | None:
     try:
-        descriptor = look_up(root, path, beneath=beneath)
+        descriptor = look_up_beneath(root, path) if beneath else look_up_local(path)
     except OSError:
         return None
     try:
