@@ -6,7 +6,7 @@ import os.path
 import shlex
 
 from sentinel_kernel.policy.cell_source import CellSource, words
-from sentinel_kernel.policy.packages import distribution_of
+from sentinel_kernel.policy.packages import distribution_of, meant_by
 from sentinel_kernel.policy.repair_paths import copied_program, copied_reads
 from sentinel_kernel.policy.violation import Remedy, Text
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.violation import Violation
 
 _INSTALL = Text(
-    "Run it in a terminal of the host: it installs into the environment that cells run in. Restart the kernel then.",
-    "请在主机终端中运行：它会安装到单元格所用的环境中。之后请重启内核。",
+    "Run it in a terminal of the host: it installs into the environment that cells run in. The next import finds it.",
+    "请在主机终端中运行：它会安装到单元格所用的环境中。之后即可直接 import。",
 )
-_INSTALL_UNSURE = Text(
+INSTALL_UNSURE = Text(
     "Only if you know this package: installing it runs outside the sandbox, and its name was taken from the import. "
-    "Run it in a terminal of the host, and restart the kernel then.",
-    "仅在您了解此软件包时使用：安装在沙箱外进行，且名称取自 import 语句。请在主机终端中运行，之后重启内核。",
+    "Run it in a terminal of the host; the next import finds it.",
+    "仅在您了解此软件包时使用：安装在沙箱外进行，且名称取自 import 语句。请在主机终端中运行，之后即可直接 import。",
 )
 _COPY = Text(
     "Run it in a terminal of the host: it copies the file into the notebook's folder, where the changed cell reads it. "
@@ -57,11 +57,11 @@ def host_commands(violation: Violation, code: str | None, leeway: Leeway) -> lis
 
 def _install(module: str, leeway: Leeway) -> list[Remedy]:
     package = distribution_of(module)
-    if package is None:
+    if package is None or meant_by(module) is not None:
         return []
     name, known = package
     python = shlex.quote(leeway.python) if leeway.python else "python"
-    return [Remedy("command", f"{python} -m pip install {name}", _INSTALL if known else _INSTALL_UNSURE)]
+    return [Remedy("command", f"{python} -m pip install {name}", _INSTALL if known else INSTALL_UNSURE)]
 
 
 def _copy_program(name: str, code: str, leeway: Leeway) -> list[Remedy]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+import sys
 
 from sentinel_kernel.policy.cell_source import words
 
@@ -16,6 +18,7 @@ _DISTRIBUTIONS = {
     "Crypto": "pycryptodome",
     "cv2": "opencv-python-headless",
     "dateutil": "python-dateutil",
+    "distutils": "setuptools",
     "docx": "python-docx",
     "dotenv": "python-dotenv",
     "faiss": "faiss-cpu",
@@ -73,11 +76,53 @@ _SAME = words(
 """Well-known ones whose names are the same."""
 
 
+_LETTERS = 4
+"""Shorter names are all alike."""
+
+_ALIKE, _LONG = 0.8, 8
+"""Two mistakes are one in a name of so many letters."""
+
+
+def meant_by(module: str) -> str | None:
+    """Return the known module whose name ``module`` looks like with a slip of the keys; None where it is like none.
+
+    What is returned is a name of ours, never the given one.
+    """
+    top = module.partition(".")[0]
+    known = {*_DISTRIBUTIONS, *_SAME, *sys.stdlib_module_names}
+    if top in known or not _MODULE.fullmatch(top) or not top.isascii():
+        return None
+    for name in sorted(known):
+        if name.lower() == top.lower():
+            return name
+    if len(top) < _LETTERS:
+        return None
+    alike = (name for name in sorted(known) if len(name) >= _LETTERS and not name.startswith("_"))
+    return next((name for name in alike if _is_slip(top.lower(), name.lower())), None)
+
+
+def _is_slip(typed: str, name: str) -> bool:
+    """Tell whether one letter is missing, too many, wrong or swapped with the next; of a long name a little more."""
+    if abs(len(typed) - len(name)) > 1:
+        return False
+    start = next((at for at, (one, other) in enumerate(zip(typed, name, strict=False)) if one != other), None)
+    if start is None:
+        return True  # one is the beginning of the other
+    left, right = typed[start:], name[start:]
+    if left[1:] == right[1:] or left[1:] == right or left == right[1:]:
+        return True
+    if left[:2] == right[:2][::-1] and left[2:] == right[2:]:
+        return True
+    return (
+        min(len(typed), len(name)) >= _LONG and difflib.SequenceMatcher(None, typed, name).ratio() >= _ALIKE
+    )
+
+
 def distribution_of(module: str) -> tuple[str, bool] | None:
     """Return (the package that brings ``module``, whether that is known); None where it is no module's name."""
     top = module.partition(".")[0]
-    if not _MODULE.fullmatch(top) or not top.isascii():
-        return None
+    if not _MODULE.fullmatch(top) or not top.isascii() or top in sys.stdlib_module_names:
+        return None  # what Python itself brings, no package of that name does
     if top in _DISTRIBUTIONS:
         return _DISTRIBUTIONS[top], True
     return top.replace("_", "-"), top in _SAME

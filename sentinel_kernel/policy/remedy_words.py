@@ -6,8 +6,10 @@ from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
 from sentinel_kernel.policy.endless import endless_loop
+from sentinel_kernel.policy.host_commands import INSTALL_UNSURE
 from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.limit_remedy import limit_of
+from sentinel_kernel.policy.packages import meant_by
 from sentinel_kernel.policy.remedy import SWITCH_LIVES, SWITCH_LOOPBACK, beyond_ceiling, switch_profile
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
@@ -52,6 +54,13 @@ _COMMAND = Text(
     "The command that helps is given here, for a terminal of the host.",
     "下面给出了需要在主机终端中运行的命令。",
 )
+_COMMAND_UNSURE = Text(
+    "A command for a terminal of the host is given here, with the name as it was imported: look that name up before "
+    "you run it, as installing runs the package's code outside the sandbox.",
+    "下面给出了需要在主机终端中运行的命令，其中的名称取自 import 语句：运行前请先核实该名称，"
+    "因为安装会在沙箱外运行软件包的代码。",
+)
+_MEANT = Text("Did you mean `{0}`?", "您是否想写 `{0}`？")
 _NONE = Text(
     "No profile that this kernel may switch to allows it.",
     "此内核可切换的配置都不允许此操作。",
@@ -124,6 +133,9 @@ def _why_none(violation: Violation, code: str | None, leeway: Leeway) -> Text:
         profile = switch_profile(violation, leeway)
         if profile is not None:
             return _OUTSIDE if destination_of(code) == OUTSIDE else _filled(_LOOPBACK, profile.name)
+    if violation.cause == "package_absent" and violation.subject is not None:
+        meant = meant_by(violation.subject.text)
+        return _NOTHING if meant is None else _filled(_MEANT, meant)
     if beyond_ceiling(violation, code=code, leeway=leeway):
         if leeway.locked:
             return _LOCKED
@@ -158,7 +170,7 @@ def _of_first(remedy: Remedy, *, killed: bool) -> Text:
         return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(_MAGIC, remedy.text)
     if remedy.kind == "code":
         return _filled(_CODE, remedy.text)
-    return _COMMAND
+    return _COMMAND_UNSURE if remedy.why == INSTALL_UNSURE else _COMMAND
 
 
 def _filled(words: Text, *values: str) -> Text:

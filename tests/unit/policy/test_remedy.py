@@ -381,6 +381,38 @@ def test_an_absent_package_is_installed_into_the_environment_of_cells(
     assert ("Only if you know" in found.why.en) is not known
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("sklear", "sklearn"), ("nunpy", "numpy"), ("pandsa", "pandas"), ("Numpy", "numpy"),
+        ("matplotlb", "matplotlib"),
+        ("pil", "PIL"), ("jsno", "json"), ("colections.abc", "collections"), ("tensroflwo", "tensorflow"),
+    ],
+)  # fmt: skip
+def test_a_slip_of_the_keys_is_no_package_to_install(typed: str, meant: str) -> None:
+    done = complete(occurred("package_absent", ("package", typed)), leeway=LEEWAY)
+    assert done.remedies == ()
+    assert done.hint is not None
+    assert f"Did you mean `{meant}`?" in done.hint.en
+    assert f"您是否想写 `{meant}`？" in done.hint.zh
+
+
+@pytest.mark.parametrize("module", ["tkinter", "readline"])
+def test_no_package_is_named_for_what_python_itself_brings(module: str) -> None:
+    done = complete(occurred("package_absent", ("package", module)), leeway=LEEWAY)
+    assert done.remedies == ()
+    assert done.hint is not None
+    assert "Did you mean" not in done.hint.en
+
+
+def test_a_name_that_is_not_known_is_to_be_looked_up_first() -> None:
+    done = complete(occurred("package_absent", ("package", "my_survey_tools")), leeway=LEEWAY)
+    assert [remedy.text for remedy in done.remedies] == ["/env/bin/python -m pip install my-survey-tools"]
+    assert done.hint is not None
+    assert "look that name up before you run it" in done.hint.en
+    assert "look that name up" not in str(complete(occurred("package_absent", ("package", "pandas"))).hint)
+
+
 @pytest.mark.parametrize("name", ["x; rm -rf ~", "--index-url=http://x", "é", "", "a b", "x\n", "x" * 100])
 def test_no_command_is_made_of_what_is_no_name(name: str) -> None:
     assert texts(occurred("package_absent", ("package", name))) == []
