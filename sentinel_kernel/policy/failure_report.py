@@ -73,7 +73,7 @@ class Entry(Record):
 
     ``by`` and ``site`` are explained in worker/failure.py. ``lines`` are those of the running cell,
     innermost first. ``gone``: the file that was written has been closed and removed since. ``size`` is what the failed
-    expression asked for, in bytes; ``call`` the number of a system call.
+    expression asked for, ``held`` what the process had then, in bytes; ``call`` the number of a system call.
     """
 
     ename: str
@@ -92,6 +92,7 @@ class Entry(Record):
     returncode: int | None
     code: int | None
     size: int | None
+    held: int | None
     call: int | None
 
 
@@ -162,6 +163,7 @@ def _entry(value: object) -> Entry:
         returncode=_number(value.get("returncode")),
         code=_number(value.get("code")),
         size=_number(value.get("bytes")),
+        held=_number(value.get("held")),
         call=_number(value.get("call")),
     )
 

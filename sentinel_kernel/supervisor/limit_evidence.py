@@ -65,7 +65,7 @@ class LimitEvidence:
 
     def _memory(self, current: Current, entry: Entry) -> dict[str, Any] | None:
         if entry.site != THREAD:
-            return self._meter.refused(entry.size)
+            return self._meter.refused(entry.size, held=data_held(current.worker_pid, entry.held or 0))
         room = stacks_left(current.worker_pid)
         return _of_threads(self._meter.refused(entry.size, sure=room is not None and room < 1))
 
@@ -137,6 +137,17 @@ def stacks_left(pid: int) -> int | None:
             size = _STACK_BYTES if stack == resource.RLIM_INFINITY else max(stack, _LEAST_STACK_BYTES)
             return max(0, allowed - held) // size
     return None
+
+
+def data_held(pid: int, said: int) -> int:
+    """Return how many bytes of data a process had when it ``said`` so: no more than its highest size bears out.
+
+    By now what its frames held is given back; the peak of its address space is kept by Linux.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        peak, size, data = (_status_number(pid, name) << 10 for name in (b"VmPeak", b"VmSize", b"VmData"))
+        return max(0, min(said, peak - (size - data)))
+    return 0
 
 
 def _of_threads(told: dict[str, Any] | None) -> dict[str, Any] | None:

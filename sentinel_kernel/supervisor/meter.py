@@ -195,14 +195,14 @@ class Meter(Keeper):
         self._tell()
         self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
 
-    def refused(self, size: int | None, *, sure: bool = False) -> dict[str, Any] | None:
-        """Return the limit where it is ``sure``, or borne out, that the cell was refused ``size`` bytes."""
+    def refused(self, size: int | None, *, held: int = 0, sure: bool = False) -> dict[str, Any] | None:
+        """Return the limit where it is ``sure``, or borne out, that it refused ``size`` bytes to a cell that ``held`` some."""
         if self._current is None:
             return None
         self._measure()
-        used = max(self._peak, min(self._data_peak, self._bound()))
+        used = max(self._peak, min(max(self._data_peak, held), self._bound()))
         seen = sure or self._shares.refused or used >= self._least_allowed * _SUSPECT_SHARE
-        left = int(self._allowed() * SOFT_SHARE) - self._use.total_bytes
+        left = int(self._allowed() * SOFT_SHARE) - max(self._use.total_bytes, held)
         refused = seen or size_tells(size, left, self._machine.total_bytes)
         self._soft.told |= refused
         return self._limit(self._current, "refused", used, self._least_allowed) if refused else None

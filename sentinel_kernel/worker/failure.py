@@ -161,7 +161,7 @@ def _facts(error: BaseException, base: str, frames: list[TracebackType]) -> dict
     if isinstance(error, OSError):
         facts |= _of_system(error, facts["site"], inner)
     elif base == "MemoryError":
-        facts["bytes"] = asked_bytes(error, inner)
+        facts |= {"bytes": asked_bytes(error, inner), "held": _data_bytes()}
     elif isinstance(error, ModuleNotFoundError):
         name = error.name if isinstance(error.name, str) else ""
         if name.isidentifier() and _is_absent(name):
@@ -172,6 +172,15 @@ def _facts(error: BaseException, base: str, frames: list[TracebackType]) -> dict
     elif base == "OperationalError":
         facts["code"] = getattr(error, "sqlite_errorcode", None)
     return facts
+
+
+def _data_bytes() -> int | None:
+    """Return how much data the process has, while the frames of an error for want of memory still hold theirs."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[str, Any]:

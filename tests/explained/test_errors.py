@@ -115,6 +115,12 @@ CASES = [
     Case("package", "x = 1\nimport no_such_river_package", "package_absent", 2, "no_such_river_package"),
     Case("memory-array", "import numpy as np\nnp.ones(1 << 28)", "memory", 2),
     Case("memory-bytes", "x = bytearray(2 << 30)", "memory", 1),
+    Case(
+        "memory-held-by-a-function",
+        "def load():\n    held = bytearray(500 << 20)\n    size = 600 << 20\n    more = bytearray(size)\nload()",
+        "memory",
+        4,
+    ),
     Case("tmp", "with open('/tmp/full', 'wb') as file:\n    file.write(bytes(17 << 20))", "tmp", 2),
     Case(
         "shm",

@@ -18,7 +18,7 @@ from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.occurrence import limit_violation
 from sentinel_kernel.policy.plan import process_limit
 from sentinel_kernel.supervisor import limit_evidence
-from sentinel_kernel.supervisor.limit_evidence import LimitEvidence, stacks_left
+from sentinel_kernel.supervisor.limit_evidence import LimitEvidence, data_held, stacks_left
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,6 +102,35 @@ def test_a_thread_that_did_not_start_met_the_limit_that_comes_first(
     first = next(one for one in found if one is not None)
     assert first["name"] == told
     assert first.get("wanted") == ("thread" if told == "memory" else None)
+
+
+_HELD_MIB = 300
+_GIVES_BACK = f"""
+def load():
+    return len(bytearray({_HELD_MIB} << 20))
+def data():
+    return int(open("/proc/self/statm").read().split()[5]) << 12
+load()
+print(data(), flush=True)
+input()
+"""
+
+
+def test_what_was_given_back_is_borne_out_by_the_peak_alone() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", _GIVES_BACK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    try:
+        now = int(child.stdout.readline())
+        said = now + (_HELD_MIB << 20)
+        assert data_held(child.pid, said - (1 << 20)) == said - (1 << 20)
+        # What it can't have had is not believed.
+        assert said - (8 << 20) <= data_held(child.pid, 1 << 50) <= said + (8 << 20)
+        assert data_held(child.pid, -1) == 0
+    finally:
+        child.communicate("\n")
+    assert data_held(child.pid, said) == 0
 
 
 def _event(**fields: Any) -> dict[str, Any]:
