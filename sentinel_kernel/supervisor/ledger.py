@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _DISTINCT_PER_CELL = 64
 """Kinds that are told apart in one cell; beyond it the arguments no longer count, only the call's name."""
 _UPDATE_SECONDS = 0.25
+_FAMILIES = frozenset(("AF_INET", "AF_INET6"))
+_USUAL = frozenset(("SOCK_STREAM", "SOCK_DGRAM"))
 
 Key = tuple[object, ...]
 
@@ -65,6 +67,8 @@ class Ledger:
             self._again(key, violation.last_time_ms)
             return self._now(key)
         self._entries[key] = violation
+        if violation.line is not None:
+            self._by_line.setdefault(_at(key, violation), key)
         if not self._send(violation):
             self._dirty.add(key)
         return violation
@@ -103,8 +107,12 @@ class Ledger:
         self.flush()
 
     def kind(self, violation: Violation) -> Key:
-        """Return what counts as one kind with ``violation``, on whatever line."""
-        return _key(violation, with_arguments=True)
+        """Return what is one kind with ``violation`` to who looks for lines: by every argument."""
+        return (*_key(violation, with_arguments=True), *((one.name, one.text) for one in violation.arguments))
+
+    def knows(self, violation: Violation) -> bool:
+        """Tell whether ``violation`` would count as a repeat of what was recorded in this cell, on some line."""
+        return _key(violation, with_arguments=True) in self._entries
 
     def violations(self) -> list[Violation]:
         """Return all that was refused since the cell began, as it stands now."""
@@ -142,9 +150,21 @@ def _key(violation: Violation, *, with_arguments: bool) -> Key:
     what = (violation.cause, violation.syscall, violation.action)
     if not with_arguments:
         return what
-    arguments = tuple((argument.name, argument.text) for argument in violation.arguments)
+    arguments: tuple[object, ...] = tuple((one.name, one.text) for one in violation.arguments)
+    if _opens_connection(violation):
+        arguments = (violation.rule, violation.errno)
     is_worker = violation.process is None or violation.process.is_worker
     return (*what, violation.resource, is_worker, violation.started_line, arguments)
+
+
+def _opens_connection(violation: Violation) -> bool:
+    """Tell whether a socket to the network was refused, as it is opened for a look-up and for a connection.
+
+    A library that is refused one tries the other family, and each address: that is one mistake, by one rule.
+    """
+    if violation.syscall != "socket" or violation.values.get("family") not in _FAMILIES:
+        return False
+    return any(one.name == "type" and one.text.partition("|")[0] in _USUAL for one in violation.arguments)
 
 
 def _at(key: Key, violation: Violation) -> Key:

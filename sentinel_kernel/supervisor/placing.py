@@ -71,9 +71,10 @@ class Places:
             answer()
             return False
         self._looked[kind] = looked + 1
-        if looked == 0:
+        told = looked == 0 and not self._ledger.knows(made)
+        if told:
             self._ledger.record(made)  # told at once; its line follows
-        self._look(request, _Record(self._ledger, made, told=looked == 0), answer)
+        self._look(request, _Record(self._ledger, made, told=told), answer)
         return True
 
     def _look(self, request: Request, record: _Record, answer: Callable[[], object]) -> None:
