@@ -8,12 +8,17 @@ import shlex
 from sentinel_kernel.policy.cell_source import CellSource, words
 from sentinel_kernel.policy.packages import distribution_of, meant_by
 from sentinel_kernel.policy.repair_paths import copied_program, copied_reads
+from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
+from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
+from sentinel_kernel.policy.typed_installs import typed_install
 from sentinel_kernel.policy.violation import Remedy, Text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sentinel_kernel.policy.leeway import Leeway
     from sentinel_kernel.policy.violation import Violation
+
+_REACHES = (NETWORK, OUTSIDE_NETWORK, NAME_LOOKUP)
 
 _INSTALL = Text(
     "Run it in a terminal of the host: it installs into the environment that cells run in. The next import finds it.",
@@ -24,6 +29,14 @@ INSTALL_UNSURE = Text(
     "Run it in a terminal of the host; the next import finds it.",
     "仅在您了解此软件包时使用：安装在沙箱外进行，且名称取自 import 语句。请在主机终端中运行，之后即可直接 import。",
 )
+_INSTALL_TYPED = Text(
+    "Only if you know this package: installing it runs outside the sandbox, into the environment that cells run in. "
+    "Run it in a terminal of the host, and restart the kernel then.",
+    "仅在您了解此软件包时使用：安装在沙箱外进行，装入单元格所用的环境。请在主机终端中运行，之后重启内核。",
+)
+_INSTALLERS = ("pip", "python")
+"""How the processes are called that a line of pip runs in."""
+
 _COPY = Text(
     "Run it in a terminal of the host: it copies the file into the notebook's folder, where the changed cell reads it. "
     "Cells can read what is there.",
@@ -55,13 +68,40 @@ def host_commands(violation: Violation, code: str | None, leeway: Leeway) -> lis
     return _copy_file(violation, code, leeway) if violation.cause in ("path_hidden", "program_absent") else []
 
 
+def typed_installs(code: str | None, line: int | None, leeway: Leeway) -> list[Remedy]:
+    """Return the command that installs outside what the cell's line ``line`` (None: any) has pip install inside."""
+    typed = typed_install(code, line)
+    if typed is None:
+        return []
+    packages, known = typed
+    return [
+        Remedy(
+            "command", f"{_python(leeway)} -m pip install {packages}", _INSTALL if known else _INSTALL_TYPED
+        )
+    ]
+
+
+def installs_instead(violation: Violation, code: str | None, leeway: Leeway) -> list[Remedy]:
+    """Return the command that does outside what pip, which finds no way out of the sandbox, was to do inside."""
+    reaches = violation.resource in _REACHES or violation.cause in ("name_lookup", "network_unreachable")
+    process = violation.process
+    if not reaches or (process is not None and not process.command.startswith(_INSTALLERS)):
+        return []
+    return typed_installs(code, violation.line or violation.started_line, leeway)
+
+
 def _install(module: str, leeway: Leeway) -> list[Remedy]:
     package = distribution_of(module)
     if package is None or meant_by(module) is not None:
         return []
     name, known = package
-    python = shlex.quote(leeway.python) if leeway.python else "python"
-    return [Remedy("command", f"{python} -m pip install {name}", _INSTALL if known else INSTALL_UNSURE)]
+    return [
+        Remedy("command", f"{_python(leeway)} -m pip install {name}", _INSTALL if known else INSTALL_UNSURE)
+    ]
+
+
+def _python(leeway: Leeway) -> str:
+    return shlex.quote(leeway.python) if leeway.python else "python"
 
 
 def _copy_program(name: str, code: str, leeway: Leeway) -> list[Remedy]:

@@ -76,6 +76,15 @@ _SAME = words(
 """Well-known ones whose names are the same."""
 
 
+def is_known(package: str) -> bool:
+    """Tell whether ``package`` is the name of a well-known package, as pip takes it."""
+    return _canonical(package) in {_canonical(name) for name in (*_DISTRIBUTIONS.values(), *_SAME)}
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()  # PEP 503
+
+
 _LETTERS = 4
 """Shorter names are all alike."""
 

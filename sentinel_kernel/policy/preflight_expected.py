@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 from sentinel_kernel.policy.hints import complete
+from sentinel_kernel.policy.host_commands import typed_installs
 from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.policy.preflight_finding import DANGEROUS_RULES
 from sentinel_kernel.policy.request import Request
@@ -63,7 +64,9 @@ def with_remedies(
     """
     violation = expected(finding, policy)
     if violation is None:
-        return finding
+        is_package = finding.rules != DANGEROUS_RULES and finding.subject and finding.subject[0] == "package"
+        installs = typed_installs(code, finding.line, leeway) if is_package else ()
+        return replace(finding, remedies=tuple(installs)) if installs else finding
     completed = complete(violation, mappings, leeway=leeway, code=code)
     hint = completed.hint
     if completed.remedies and completed.remedies[0].kind != "magic":

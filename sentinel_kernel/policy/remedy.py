@@ -15,7 +15,7 @@ from sentinel_kernel.policy.destinations import INSIDE as LEADS_INSIDE
 from sentinel_kernel.policy.destinations import OUTSIDE as LEADS_OUTSIDE
 from sentinel_kernel.policy.destinations import destination_of, is_client
 from sentinel_kernel.policy.endless import endless_loop
-from sentinel_kernel.policy.host_commands import host_commands
+from sentinel_kernel.policy.host_commands import host_commands, installs_instead
 from sentinel_kernel.policy.limit_remedy import TYPED, limit_of, raised_limit
 from sentinel_kernel.policy.repair import code_changes
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
@@ -72,6 +72,8 @@ def remedies_for(violation: Violation, *, code: str | None, leeway: Leeway) -> t
     ``code`` is the cell's source, as far as it is known. Order: a change of the cell that needs no more rights, one
     limit, a profile, a command for the host.
     """
+    if installs := installs_instead(violation, code, leeway):
+        return tuple(installs)
     if violation.outcome == "continued" or violation.resource in _NOWHERE:
         return ()
     if violation.cause in ("name_lookup", "network_unreachable"):

@@ -111,12 +111,12 @@ def remedy_hint(
     violation: Violation, remedies: tuple[Remedy, ...], *, code: str | None, leeway: Leeway
 ) -> Text:
     """Return what is added to the hint of ``violation``, whose ``remedies`` are remedies_for()'s; may be empty."""
+    if remedies:
+        return _of_first(remedies[0], killed=violation.outcome == "killed")
     if violation.cause == "name_lookup" or violation.resource == NAME_LOOKUP:
         return _way_inside(violation, leeway)
     if violation.outcome == "continued" or violation.resource == OUTSIDE_NETWORK:
         return _NOTHING
-    if remedies:
-        return _of_first(remedies[0], killed=violation.outcome == "killed")
     return _why_none(violation, code, leeway)
 
 

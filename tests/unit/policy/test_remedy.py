@@ -19,6 +19,7 @@ from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.remedy import beyond_ceiling, remedies_for
 from sentinel_kernel.policy.request import Request
+from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
 from sentinel_kernel.policy.verdict import judge
 from sentinel_kernel.policy.violation import Frame, Limit, Violation, make_violation
 from sentinel_kernel.record import replace
@@ -84,7 +85,9 @@ def test_a_server_inside_the_sandbox_gets_the_profile_with_loopback() -> None:
     ],
 )  # fmt: skip
 def test_no_profile_is_offered_for_a_socket_that_may_lead_outside(code: str | None) -> None:
-    assert texts(refused("socket", 2, 1), code) == []
+    found = remedies_for(refused("socket", 2, 1), code=code, leeway=LEEWAY)
+    assert [remedy.text for remedy in found if remedy.kind != "command"] == []
+    assert bool(found) is ("pip install" in (code or ""))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +125,7 @@ def test_loopback_is_said_to_be_the_sandboxes_own(code: str) -> None:
     assert "not for one of this machine outside it" in unsure.hint.en
 
 
-@pytest.mark.parametrize("fetch", ["curl http://x.y", "pip install seaborn", "git clone https://x.y/z"])
+@pytest.mark.parametrize("fetch", ["curl http://x.y", "wget -q http://x.y", "git clone https://x.y/z"])
 @pytest.mark.parametrize(
     "above", ["", "%sentinel_preflight --dangerous off\n", "%sentinel_status\n# why\n\n"]
 )
@@ -411,6 +414,55 @@ def test_a_name_that_is_not_known_is_to_be_looked_up_first() -> None:
     assert done.hint is not None
     assert "look that name up before you run it" in done.hint.en
     assert "look that name up" not in str(complete(occurred("package_absent", ("package", "pandas"))).hint)
+
+
+@pytest.mark.parametrize(
+    ("code", "typed"),
+    [
+        ("%pip install seaborn", "seaborn"),
+        ("!pip install -q seaborn", "seaborn"),
+        ("x = 1\n!{sys.executable} -m pip install -U 'seaborn>=0.12' pandas", "-U 'seaborn>=0.12' pandas"),
+        ("%%bash\npip3 install seaborn --retries 0 && echo done", "seaborn"),
+        ("%sentinel_status\n%%bash\npython -m pip install seaborn[stats]", "'seaborn[stats]'"),
+        ("!pip install my-survey-tools", "my-survey-tools"),
+    ],
+)
+def test_what_pip_was_to_install_is_installed_outside(code: str, typed: str) -> None:
+    command = f"/env/bin/python -m pip install {typed}"
+    for violation in (
+        refused("socket", 2, 1),
+        occurred("name_lookup", ("host", "pypi.org")),
+        replace(refused("connect", 3, 1, 16, profile="datascience"), resource=NAME_LOOKUP),
+    ):
+        done = complete(violation, leeway=LEEWAY, code=code)
+        assert [(remedy.kind, remedy.text) for remedy in done.remedies] == [("command", command)]
+        assert done.hint is not None
+        assert "The command that helps is given here" in done.hint.en
+        assert done.remedies[0].why is not None
+        assert ("Only if you know" in done.remedies[0].why.en) is ("survey" in code)
+    facts = Facts(policy=compiled(LEEWAY.profile("datascience"), "x86_64"), installed=lambda _name: "")  # type: ignore[arg-type]
+    found = [one for one in check(code, facts) if one.what == "pip install"]
+    assert bool(found) is ("{" not in code)
+    for finding in found:
+        before = with_remedies(finding, facts.policy, code, LEEWAY)
+        assert [remedy.text for remedy in before.remedies] == [command]
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["!pip install -r wanted.txt", "!pip install $NAME", "!pip install ./wheel.whl", "!pip install pandsa",
+     "!pip install --index-url http://x seaborn", "!pip install 'x; rm -rf ~'", "x = 'pip install seaborn'"],
+)  # fmt: skip
+def test_no_command_is_made_of_a_line_that_is_not_plain(code: str) -> None:
+    assert texts(occurred("name_lookup", ("host", "pypi.org")), code) == []
+
+
+def test_a_line_of_pip_says_nothing_of_another_lines_network() -> None:
+    code = "!pip install seaborn\n!curl http://x.y"
+    assert texts(replace(refused("socket", 2, 1), line=2), code) == []
+    assert texts(replace(refused("socket", 2, 1), line=1), code) != []
+    curl = refused("socket", 2, 1)
+    assert texts(replace(curl, process=replace(curl.process, command="curl")), f"%%bash\n{code[1:]}") == []
 
 
 @pytest.mark.parametrize("name", ["x; rm -rf ~", "--index-url=http://x", "é", "", "a b", "x\n", "x" * 100])
