@@ -229,6 +229,10 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
         rows.append((f"{name} ({label})" if name != label else name, ("；" if chinese else "; ").join(parts)))
     kept_by = str(told.get("backend") or "fallback")
     detail = str(told.get("detail") or "")
+    if chinese:
+        from sentinel_kernel.kernel.chinese import in_chinese  # noqa: PLC0415 - for those who read it
+
+        detail = in_chinese(detail)
     rows.append(("由谁执行" if chinese else "kept by", f"{kept_by}: {detail}" if detail else kept_by))
     if processor := told.get("processor"):
         held = told.get("throttled_seconds") or 0.0

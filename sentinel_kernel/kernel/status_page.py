@@ -99,6 +99,10 @@ class StatusPage:
     def _backend(self, *, chinese: bool) -> str:
         name = str(self._lifecycle.ready.get("backend", "-"))
         detail = str(self._lifecycle.ready.get("backend_detail", ""))
+        if chinese:
+            from sentinel_kernel.kernel.chinese import in_chinese  # noqa: PLC0415 - not on the start path
+
+            detail = in_chinese(detail)
         shown = _BACKENDS.get(name, (name, name))[1 if chinese else 0]
         return f"{shown}: {detail}" if detail else shown
 

@@ -124,12 +124,14 @@ def not_granted(notice: tuple[str, str]) -> Words:
 
 def own_words_unused(path: str, place: str, why: str, remedy: str) -> Words:
     """Return the words for a file with words of the user's own that can't be used; ``place`` is in its JSON."""
+    from sentinel_kernel.kernel.chinese import in_chinese  # noqa: PLC0415 - seldom, and not on the start path
+
     where_en, where_zh = ("", "") if place in ("", "$") else (f" at {place}", f"（位置 {place}）")
     return Words(
         f"The words of your own in {path} are not used: there is a fault{where_en}. {why} The shipped words stand in.",
-        f"您自己的提示文字 {path} 未被使用：文件有误{where_zh}。{why}将使用自带的文字。",
+        f"您自己的提示文字 {path} 未被使用：文件有误{where_zh}。{in_chinese(why)}将使用自带的文字。",
         f"{remedy} Correct the file, and restart the kernel.".strip(),
-        f"{remedy}请更正该文件，然后重启内核。",
+        f"{in_chinese(remedy)}请更正该文件，然后重启内核。",
     )
 
 
