@@ -72,9 +72,16 @@ def _note_threads(name: Callable[[int, bytes], None]) -> None:
     if set_number is None:  # as above: threads then have no name
         return
 
+    fields = vars(kind)["__dict__"].__get__
+    """The slot itself: a class below may have hidden it."""
+
     def _set_native_id(self: threading.Thread) -> None:
         set_number(self)
-        name(self.native_id or 0, str(self.name).encode("utf-8", "replace"))
+        # Start() waits for this thread: nothing of the program's may be called here, as a property ``name`` would be.
+        own = fields(self)
+        number, text = own.get("_native_id"), own.get("_name")
+        if type(number) is int and type(text) is str:
+            name(number, text.encode("utf-8", "replace"))
 
     kind._set_native_id = _set_native_id  # noqa: SLF001
 

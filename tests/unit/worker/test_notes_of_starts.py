@@ -1,0 +1,86 @@
+"""Notes of what is started change nothing in how it starts, and say nothing that is no longer so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+
+from sentinel_kernel.worker.started import SLOT_BYTES, SLOTS, THREAD_BYTES, THREADS
+
+THREADS_OF_ALL_KINDS = """
+class Raising(threading.Thread):
+    name = property(lambda self: 1 / 0, lambda self, value: None)
+
+class Exiting(threading.Thread):
+    @property
+    def name(self):
+        raise SystemExit
+    @name.setter
+    def name(self, value):
+        self._name = value
+
+class Hiding(threading.Thread):
+    __dict__ = property(lambda self: 1 / 0)
+    def __getattribute__(self, name):
+        if name in ("_name", "name", "__dict__"):
+            raise LookupError(name)
+        return super().__getattribute__(name)
+
+class Text(str):
+    def encode(self, *arguments):
+        raise OSError
+
+for kind in (Raising, Exiting, Hiding):
+    done = threading.Event()
+    thread = kind(target=done.set, daemon=True)
+    thread.start()
+    thread.join()
+    told.append(done.is_set())
+thread = threading.Thread(target=lambda: told.append("ran"), name=Text("odd"))
+thread.start()
+thread.join()
+thread = threading.Thread(target=lambda: told.append(noted_thread(threading.get_native_id())), name="reader")
+thread.start()
+thread.join()
+"""
+
+START = """\
+import json, os, subprocess, sys, threading
+import _posixsubprocess
+from sentinel_kernel.worker.started import SLOT_BYTES, SLOTS, THREAD_BYTES, note_starts
+descriptor = os.memfd_create("notes")
+os.ftruncate(descriptor, int(sys.argv[1]))
+kept = os.dup(descriptor)
+note_starts(descriptor)
+def noted(number):
+    return os.pread(kept, SLOT_BYTES, number % SLOTS * SLOT_BYTES).rstrip(b"\\0").decode()
+def noted_thread(number):
+    at = SLOTS * SLOT_BYTES + number % 512 * THREAD_BYTES
+    return os.pread(kept, THREAD_BYTES, at).rstrip(b"\\0").decode() == f"{number} reader"
+told = []
+exec(compile(sys.stdin.read(), "/tmp/ipykernel_1/cell.py", "exec"))
+print(json.dumps(told))
+"""
+
+
+def told_by(code: str) -> list[Any]:
+    """Return what ``code`` told in a process that notes its starts."""
+    size = SLOTS * SLOT_BYTES + THREADS * THREAD_BYTES
+    ran = subprocess.run(
+        [sys.executable, "-c", START, str(size)],
+        input=code,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    told: list[Any] = json.loads(ran.stdout)
+    return told
+
+
+def test_threads_start_whatever_their_name_does() -> None:
+    told = told_by(THREADS_OF_ALL_KINDS)
+    assert told == [True, True, True, "ran", True]
