@@ -55,9 +55,11 @@ def _note_executed(note: Callable[[int, bytes], None]) -> None:
     def fork_exec(*arguments: object) -> int:
         text = _stack(sys._getframe(1))  # noqa: SLF001 - where it was called from
         note(os.getpid(), text)  # the child may be refused something before this process goes on
-        number = start(*arguments)
-        note(number, text)
-        note(os.getpid(), b"")
+        try:
+            number = start(*arguments)
+            note(number, text)
+        finally:
+            note(os.getpid(), b"")  # else what is forked later would have this line
         return number
 
     module.fork_exec = fork_exec

@@ -84,3 +84,25 @@ def told_by(code: str) -> list[Any]:
 def test_threads_start_whatever_their_name_does() -> None:
     told = told_by(THREADS_OF_ALL_KINDS)
     assert told == [True, True, True, "ran", True]
+
+
+def test_a_start_that_fails_leaves_no_line_to_what_is_started_later() -> None:
+    told = told_by(
+        "import subprocess\n"
+        "started = subprocess.Popen(['true'])\n"
+        "told.append('line 2 in <module>' in noted(started.pid))\n"
+        "started.wait()\n"
+        "try:\n"
+        "    subprocess.Popen(['true'], env={'a': object()})\n"
+        "except TypeError:\n"
+        "    told.append('env')\n"
+        "try:\n"
+        "    _posixsubprocess.fork_exec('too few')\n"
+        "except TypeError:\n"
+        "    told.append('raised')\n"
+        "told.append(noted(os.getpid()).split())\n"
+        "told.append(os.getpid())\n"
+    )
+    *rest, noted, number = told
+    assert rest == [True, "env", "raised"]
+    assert noted == [str(number)]
