@@ -20,6 +20,9 @@ LIBRARY_DIRECTORY: Final = "/run/sentinel/lib"
 FALLBACK_HOME: Final = "/home/sentinel"
 """HOME inside where the real home is the workspace, or lies above it."""
 
+_NO_WAY_OUT: Final = {"PIP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+"""No profile of this version reaches an index, so that pip would only wait between its tries."""
+
 # Places to stage the new root on, in a private mount namespace: the first that hides no source is taken.
 _STAGING_PLACES: Final = ("/media", "/srv", "/boot", "/mnt", "/opt")
 _SYSTEM_DIRECTORIES: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -206,7 +209,14 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
         most=most or sizes,
         writable=tuple(writable),
         argv=tuple(argv),
-        environment={**environment, "HOME": home, "TMPDIR": "/tmp", "USER": name, "LOGNAME": name},
+        environment={
+            **_NO_WAY_OUT,
+            **environment,
+            "HOME": home,
+            "TMPDIR": "/tmp",
+            "USER": name,
+            "LOGNAME": name,
+        },
         absent_inside=absent_inside,
         notices=tuple(notices),
         cpus=tuple(cpus),

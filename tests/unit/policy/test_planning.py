@@ -60,3 +60,8 @@ def test_what_lies_beside_a_hidden_folder_keeps_its_own() -> None:
     kinds = {f"{HOME}/.ssh": "directory", f"{HOME}/.ssh-more": "directory"}
     plan = _plan("~/.ssh-more", absent_inside=f"{HOME}/run/sentinel-1", kinds=kinds)
     assert sorted(_masked(plan)) == [f"{HOME}/.ssh", f"{HOME}/.ssh-more", f"{HOME}/run"]
+
+
+def test_pip_does_not_wait_for_an_index_that_no_profile_reaches() -> None:
+    told = _plan(absent_inside="", kinds={}).environment
+    assert (told["PIP_RETRIES"], told["PIP_DISABLE_PIP_VERSION_CHECK"]) == ("0", "1")
