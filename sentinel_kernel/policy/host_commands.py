@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+import re
 import shlex
 
 from sentinel_kernel.policy.cell_source import CellSource, words
@@ -34,8 +35,8 @@ _INSTALL_TYPED = Text(
     "Run it in a terminal of the host, and restart the kernel then.",
     "仅在您了解此软件包时使用：安装在沙箱外进行，装入单元格所用的环境。请在主机终端中运行，之后重启内核。",
 )
-_INSTALLERS = ("pip", "python")
-"""How the processes are called that a line of pip runs in."""
+_INSTALLER = re.compile(r"(?:^|[\s/])(?:pip3?|__pip-runner__)(?![\w-])")
+"""In the command line of the process that a line of pip becomes."""
 
 _COPY = Text(
     "Run it in a terminal of the host: it copies the file into the notebook's folder, where the changed cell reads it. "
@@ -85,7 +86,7 @@ def installs_instead(violation: Violation, code: str | None, leeway: Leeway) -> 
     """Return the command that does outside what pip, which finds no way out of the sandbox, was to do inside."""
     reaches = violation.resource in _REACHES or violation.cause in ("name_lookup", "network_unreachable")
     process = violation.process
-    if not reaches or (process is not None and not process.command.startswith(_INSTALLERS)):
+    if not reaches or (process is not None and not _INSTALLER.search(process.command)):
         return []
     return typed_installs(code, violation.line or violation.started_line, leeway)
 

@@ -48,6 +48,11 @@ def refused(name: str, *arguments: int, profile: str = "strict", killed: bool = 
     return make_violation(asked, verdict, policy, "id", 0)
 
 
+def by_pip(violation: Violation, command: str = "/env/bin/python -m pip install x") -> Violation:
+    assert violation.process is not None
+    return replace(violation, process=replace(violation.process, command=command))
+
+
 def occurred(cause: str, subject: tuple[str, str] | None = None, **fields: Any) -> Violation:
     made = make_occurrence(cause, id="id", profile="strict", rule="rule", time_ms=0, subject=subject)
     return replace(made, **fields)
@@ -85,9 +90,7 @@ def test_a_server_inside_the_sandbox_gets_the_profile_with_loopback() -> None:
     ],
 )  # fmt: skip
 def test_no_profile_is_offered_for_a_socket_that_may_lead_outside(code: str | None) -> None:
-    found = remedies_for(refused("socket", 2, 1), code=code, leeway=LEEWAY)
-    assert [remedy.text for remedy in found if remedy.kind != "command"] == []
-    assert bool(found) is ("pip install" in (code or ""))
+    assert texts(refused("socket", 2, 1), code) == []
 
 
 @pytest.mark.parametrize(
@@ -430,9 +433,9 @@ def test_a_name_that_is_not_known_is_to_be_looked_up_first() -> None:
 def test_what_pip_was_to_install_is_installed_outside(code: str, typed: str) -> None:
     command = f"/env/bin/python -m pip install {typed}"
     for violation in (
-        refused("socket", 2, 1),
+        by_pip(refused("socket", 2, 1)),
         occurred("name_lookup", ("host", "pypi.org")),
-        replace(refused("connect", 3, 1, 16, profile="datascience"), resource=NAME_LOOKUP),
+        by_pip(replace(refused("connect", 3, 1, 16, profile="datascience"), resource=NAME_LOOKUP)),
     ):
         done = complete(violation, leeway=LEEWAY, code=code)
         assert [(remedy.kind, remedy.text) for remedy in done.remedies] == [("command", command)]
@@ -459,10 +462,11 @@ def test_no_command_is_made_of_a_line_that_is_not_plain(code: str) -> None:
 
 def test_a_line_of_pip_says_nothing_of_another_lines_network() -> None:
     code = "!pip install seaborn\n!curl http://x.y"
-    assert texts(replace(refused("socket", 2, 1), line=2), code) == []
-    assert texts(replace(refused("socket", 2, 1), line=1), code) != []
-    curl = refused("socket", 2, 1)
-    assert texts(replace(curl, process=replace(curl.process, command="curl")), f"%%bash\n{code[1:]}") == []
+    assert texts(replace(by_pip(refused("socket", 2, 1)), line=2), code) == []
+    assert texts(replace(by_pip(refused("socket", 2, 1)), line=1), code) != []
+    for command in ("curl http://x.y", "/env/bin/python -c 'import pipeline'"):
+        other = by_pip(refused("socket", 2, 1), command)
+        assert texts(other, f"%%bash\n{code[1:]}") == []
 
 
 @pytest.mark.parametrize("name", ["x; rm -rf ~", "--index-url=http://x", "é", "", "a b", "x\n", "x" * 100])
