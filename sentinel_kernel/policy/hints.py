@@ -94,7 +94,11 @@ def complete(
     helps = remedy_hint(violation, remedies, code=code, leeway=leeway)
     if not helps.en and violation.limit is not None and "machine" not in violation.values:
         helps = _set_limit(violation.limit.name)
-    return replace(violation, message=message, hint=_joined(hint, helps), remedies=remedies)
+    meant = violation.cause == "package_absent" and not remedies
+    hint = (
+        _joined(helps, hint) if meant else _joined(hint, helps)
+    )  # a slip of the keys is to be seen to first
+    return replace(violation, message=message, hint=hint, remedies=remedies)
 
 
 def _as_done(violation: Violation, remedies: tuple[Remedy, ...]) -> Violation:
