@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.errors import ProfileError, SentinelError
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.limit_magic import LimitChange, LimitTyped, read_line
 from sentinel_kernel.kernel.page_arguments import EXPLAIN, VIOLATIONS, PageWanted, read_page
@@ -175,6 +175,14 @@ class Magics:
             profile = load_profile(name, self._directories)
         except (SentinelError, OSError) as error:
             shown = rendering.printable(name, 60)
+            if isinstance(error, ProfileError) and not error.message.startswith("In "):
+                # There is none of that name, which the error says in full; else it speaks of the inside of a file.
+                raise UsageError(
+                    self._say(
+                        f"line {line_number}: {error}",
+                        f"第 {line_number} 行：没有名为 {shown!r} 的配置。可用的配置：{'、'.join(self._names())}。",
+                    )
+                ) from error
             raise UsageError(
                 self._say(
                     f"line {line_number}: the profile {shown!r} can't be used: {error}",
@@ -310,6 +318,13 @@ class Magics:
                 self._say(
                     "do not run cells with lines that will be refused (advise: say so; off)",
                     "不运行含有会被拒绝的行的单元格（advise：仅提示；off：关闭）",
+                ),
+            ),
+            (
+                "%sentinel_preflight --dangerous refuse",
+                self._say(
+                    "the same about code that should be read before it is run (advise; off)",
+                    "同上，针对运行前应先阅读的危险代码（advise；off）",
                 ),
             ),
             ("%sentinel_reset", self._say("a fresh sandbox; variables are lost", "全新的沙箱；变量将丢失")),

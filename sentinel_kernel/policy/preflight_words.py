@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 _FILES_EN = "Download the data outside the sandbox, put the file next to the notebook and read it from there."
 _FILES_ZH = "请在沙箱外下载数据，将文件放到笔记本旁边，再从那里读取。"
-_INSTALL_EN = "Install it outside the sandbox, into this kernel's environment; then restart the kernel."
-_INSTALL_ZH = "请在沙箱外将其安装到此内核的环境中，然后重启内核。"
+_INSTALL_EN = "Install it outside the sandbox, into this kernel's environment: what is run next finds it."
+_INSTALL_ZH = "请在沙箱外将其安装到此内核的环境中，之后即可直接 import。"
 
 _WORDS: dict[str, tuple[str, str, str, str]] = {
     "network": (

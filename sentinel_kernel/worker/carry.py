@@ -6,25 +6,33 @@ does not cost the others; what two variables share is therefore two things after
 
 from __future__ import annotations
 
+import copyreg
 import importlib
 import importlib.util
 import io
 import pickle
 import types
+from collections import ChainMap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+    from typing import Never
 
 _OF_IPYTHON = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open", "display"})
 _MOST_NAMES = 2000
 _NAME_CHARACTERS = 200
 _REASON_CHARACTERS = 200
+_FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _MODULE, _PICKLE = "module", "pickle"
 
 
 class _TooLargeError(Exception):
     """More bytes than may be carried."""
+
+
+class _OpenFileError(Exception):
+    """What is saved is an open file, or holds one."""
 
 
 class _Bounded(io.BytesIO):
@@ -49,6 +57,8 @@ def answer(
         return _do(content, buffers, namespace, hidden)
     except _TooLargeError:
         return _left("it is too large"), []
+    except _OpenFileError:
+        return _left("it is or holds an open file: open that again"), []
     except KeyboardInterrupt:
         return _left("it took too long"), []
     except BaseException as error:  # noqa: BLE001 - a variable's own code runs here, and may raise what it likes
@@ -102,22 +112,31 @@ def _save(value: object, most_bytes: int) -> tuple[dict[str, Any], list[bytes]]:
             return _left("a module that can't be imported again"), []
         return {"status": "ok", "kind": _MODULE}, [value.__name__.encode()]
     by_value = _by_value()
+    pickler = _without_files(by_value or pickle.Pickler)
     if by_value is None and _is_of_a_cell(value):
         return _left("defined in a cell: run that cell again (the package cloudpickle would carry it)"), []
     file = _Bounded(most_bytes)
-    if by_value is None:
-        pickle.Pickler(file, pickle.HIGHEST_PROTOCOL).dump(value)
-    else:
-        by_value(value, file)
+    pickler(file, pickle.HIGHEST_PROTOCOL).dump(value)
     return {"status": "ok", "kind": _PICKLE}, [file.getvalue()]
 
 
-def _by_value() -> Callable[[object, io.BytesIO], None] | None:
-    """Return cloudpickle's dump, which carries what cells have defined; None where the environment has none."""
+def _by_value() -> type[pickle.Pickler] | None:
+    """Return cloudpickle's pickler, which carries what cells have defined; None where the environment has none."""
     if importlib.util.find_spec("cloudpickle") is None:
         return None
-    dump: Callable[[object, io.BytesIO], None] = importlib.import_module("cloudpickle").dump
-    return dump
+    kind: type[pickle.Pickler] = importlib.import_module("cloudpickle").CloudPickler
+    return kind
+
+
+def _without_files(kind: type[pickle.Pickler]) -> type[pickle.Pickler]:
+    """Return the pickler, which refuses open files: cloudpickle makes of one a StringIO that reaches no disk."""
+    others: Any = copyreg.dispatch_table if kind is pickle.Pickler else kind.dispatch_table
+    table = ChainMap(dict.fromkeys(_FILES, _refuse), others)
+    return type("_Pickler", (kind,), {"dispatch_table": table})
+
+
+def _refuse(_: object) -> Never:
+    raise _OpenFileError
 
 
 def _is_of_a_cell(value: object) -> bool:

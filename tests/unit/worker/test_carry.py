@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import math
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sentinel_kernel.worker import carry
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +44,26 @@ class Silent:
 
     def __reduce__(self) -> str:
         raise self._error
+
+
+@pytest.mark.parametrize("by_value", [False, True], ids=["pickle", "cloudpickle"])
+@pytest.mark.parametrize("mode", ["r", "w+", "rb", "wb", "r+b"])
+def test_an_open_file_is_left_behind_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, *, by_value: bool
+) -> None:
+    if by_value:
+        kind = pytest.importorskip("cloudpickle").CloudPickler
+        monkeypatch.setattr(carry, "_by_value", lambda: kind)
+    path = tmp_path / "x"
+    path.write_text("x")
+    with open(path, mode, encoding=None if "b" in mode else "utf-8") as file:
+        for value in (file, [1, {"log": file}]):
+            reply, buffers = save(value)
+            assert (reply["status"], buffers) == ("error", [])
+            assert reply["reason"] == "it is or holds an open file: open that again"
+    assert save(io.StringIO("kept"))[0]["status"] == "ok"
+    if by_value:
+        assert save(lambda: 3)[0]["status"] == "ok"
 
 
 @pytest.mark.parametrize(
