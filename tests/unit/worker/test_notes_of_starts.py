@@ -7,7 +7,6 @@ import subprocess
 import sys
 from typing import Any
 
-
 from sentinel_kernel.worker.started import SLOT_BYTES, SLOTS, THREAD_BYTES, THREADS
 
 THREADS_OF_ALL_KINDS = """
