@@ -33,8 +33,8 @@ $(STAMP): pyproject.toml $(wildcard kernelspec/*)
 	$(BIN)/sentinel-kernel install --sys-prefix
 	touch $@
 
-run: $(STAMP) ## JupyterLab with "Python 3 (Sentinel)" in the launcher (DIR=folder, ARGS=more options)
-	$(BIN)/jupyter lab --ServerApp.root_dir='$(abspath $(DIR))' $(AS_ROOT) $(ARGS)
+run: $(STAMP) ## JupyterLab with "Python 3 (Sentinel)" first in the launcher (DIR=folder, ARGS=more options)
+	$(BIN)/jupyter lab --MultiKernelManager.default_kernel_name=sentinel --ServerApp.root_dir='$(abspath $(DIR))' $(AS_ROOT) $(ARGS)
 
 demo: $(STAMP) ## execute notebooks/tour.ipynb in the terminal and show what it shows
 	$(BIN)/python notebooks/run_tour.py

@@ -34,6 +34,7 @@ def test_the_readme_names_both_commands_and_the_makefile_has_them() -> None:
         assert re.search(rf"^{target}: ", makefile, re.MULTILINE), target
     assert "    make run\n" in text("README.md")
     assert "    make test\n" in text("README.md")
+    assert "--MultiKernelManager.default_kernel_name=sentinel" in text("Makefile")
 
 
 def test_the_readme_names_every_shipped_profile_and_every_magic() -> None:
