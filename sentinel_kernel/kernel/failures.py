@@ -179,5 +179,5 @@ def _added(violation: Json) -> Json:
     """Return what an error adds to a violation that is shown already: what it meant, and where that was not known."""
     names = ["cause", "syscall", "number", "architecture", "arguments", "action", "subject", "error"]
     if violation.get("line"):
-        names += ["line", "function", "library", "confidence"]
+        names += ["cell", "line", "function", "library", "started_line", "confidence"]
     return {name: violation[name] for name in names if name in violation}

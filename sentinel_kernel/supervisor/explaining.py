@@ -291,7 +291,16 @@ def _told(violation: Violation, entry: Entry, failure: Failure, *, sure: bool = 
     violation = replace(violation, error=surfaced)
     if violation.line is None and place["line"] is not None:
         confidence = place.get("confidence", violation.confidence)
-        violation = replace(violation, line=place["line"], function=place["function"], confidence=confidence)
+        # The line is the running cell's; what started the process may have been an earlier one.
+        started = violation.started_line if violation.cell is None else None
+        violation = replace(
+            violation,
+            cell=None,
+            line=place["line"],
+            function=place["function"],
+            started_line=started,
+            confidence=confidence,
+        )
         if place["library"] is not None and violation.library is None:
             violation = replace(violation, library=Frame(**place["library"]))
     return {"violation": violation.to_json(), **({} if sure else {"likely": True})}
