@@ -119,6 +119,8 @@ class HeldLine:
     def begin_cell(self, message: Mapping[str, Any]) -> None:
         """Take note of a cell that begins, as the host tells of it."""
         self._taken = b""
+        if self._asked is None:
+            self._discard()  # what a child wrote that crashed in an earlier cell
         code, lines = str(message.get("code") or ""), message.get("lines")
         self.names.begin(
             str(message.get("msg_id")),
@@ -320,7 +322,9 @@ class HeldLine:
                 if not chunk:
                     break
                 dump += chunk
-        return place_of(parse_crash(bytes(dump)), self.names)
+        place = place_of(parse_crash(bytes(dump)), self.names)
+        # The line of an earlier cell may be a child's, which shares the pipe and crashed by itself.
+        return Place() if place is not None and place.cell else place
 
     def _discard(self) -> None:
         """Forget what came without being asked for: no more than a pipe holds, or who goes on writing is never done."""

@@ -206,11 +206,25 @@ def test_a_crash_is_told_by_its_last_words(worker: Worker) -> None:
 
 
 def test_bytes_that_go_on_coming_put_no_stack_off_for_good(worker: Worker) -> None:
-    worker.ask("bare", worker.bare)
+    worker.stop()
+    worker.ask("first", worker.first)
 
     def settles_under_noise() -> bool:
         os.write(worker.writer, b"x")
         return worker.settles()
 
     wait_until(settles_under_noise, "the dump was given up")
-    assert worker.events == [("bare", "answered"), ("bare", None)]
+    assert worker.events == [("first", "answered"), ("first", None)]
+
+
+def test_a_childs_crash_in_an_earlier_cell_is_not_told_as_the_workers(worker: Worker) -> None:
+    crash = f'Fatal Python error: Aborted\n\nStack (most recent call first):\n  File "{NAME}", line 5 in g\n'
+    os.write(worker.writer, crash.encode())
+    worker.line.names.end("cell")
+    worker.line.begin_cell({"msg_id": "next", "code": "pass"})
+    assert worker.line.crash() is None
+    # It may come later as well: a child of the earlier cell goes on in this one.
+    os.write(worker.writer, crash.encode())
+    place = worker.line.crash()
+    assert place is not None
+    assert (place.cell, place.line) == ("", None)
