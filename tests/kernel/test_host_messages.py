@@ -108,7 +108,7 @@ def test_a_page_comes_right_behind_the_cells_input(kernel: HostedKernel, worker:
         ),
         ("%sentinel_reset now", "'now' is not understood. Type %sentinel_reset"),
         ("%sentinel_profile a b", "Type %sentinel_profile [NAME [--carry|--fresh]]"),
-        ("%sentinel_profile nowhere", "line 1: There is no profile 'nowhere'."),
+        ("%sentinel_profile nowhere", "line 2: There is no profile 'nowhere'."),
         ("%sentinel_profile web", "(ceiling: datascience)"),
     ],
 )
