@@ -1,6 +1,7 @@
 """What the expression that failed asked for, where its source and the values at hand tell: sizes, modes, call numbers.
 
-Nothing is called and no expression is run: only numbers, texts and names of the frame are looked at.
+Nothing of the program's is called and no expression is run: of the frame's names only those of plain numbers and texts,
+of what an object holds itself, and of Python's own files are looked at. A class may have made any attribute a property.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import linecache
 import operator
 import os
 import sys
+from inspect import getattr_static
 from itertools import islice
+from types import BuiltinMethodType, MethodType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
 _SOURCE_CHARACTERS = 2000
 _LARGEST = 1 << 62
+_NUMPY, _NUMPY_ERROR = ("numpy._core._exceptions", "numpy.core._exceptions"), "_ArrayMemoryError"
+_METHODS = (BuiltinMethodType, MethodType)
+_BUFFERED = (io.BufferedReader, io.BufferedWriter, io.BufferedRandom)
 _OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -39,7 +45,10 @@ _WRITERS = frozenset(
 
 def asked_bytes(error: BaseException, inner: TracebackType | None) -> int | None:
     """Return how many bytes a MemoryError's expression asked for, or None where that can't be told."""
-    total = getattr(error, "_total_size", None)  # numpy's own
+    numpy = any(
+        type(error) is vars(sys.modules[name]).get(_NUMPY_ERROR) for name in _NUMPY if name in sys.modules
+    )
+    total = getattr(error, "_total_size", None) if numpy else None
     if isinstance(total, int):
         return min(total, _LARGEST)
     node = _expression(inner)
@@ -84,15 +93,15 @@ def file_written(inner: TracebackType | None) -> tuple[object, bool]:
         return None, False
     frame = inner.tb_frame
     named = node.func.value if isinstance(node.func, ast.Attribute) else node.func
-    owner = (
-        frame.f_locals.get(named.id, frame.f_globals.get(named.id)) if isinstance(named, ast.Name) else None
-    )
-    owner = getattr(owner, "__self__", owner)  # of a method that is called by another name, as tempfile does
-    if isinstance(owner, io.IOBase):
-        name = getattr(owner, "name", None)
-        if type(name) is int and owner.closed:  # as tempfile makes them, without any name
-            return getattr(sys.modules.get("tempfile"), "tempdir", None), True
-        return name, owner.closed and not (isinstance(name, str) and os.path.lexists(name))
+    owner: Any = _named(named.id, frame) if isinstance(named, ast.Name) else None
+    if type(owner) in _METHODS:
+        owner = owner.__self__  # of a method that is called by another name, as tempfile does
+    file = _file_below(owner)
+    if file is not None:
+        name = file.name
+        if type(name) is int and file.closed:  # as tempfile makes them, without any name
+            return vars(sys.modules.get("tempfile", sys)).get("tempdir"), True
+        return name, file.closed and not (type(name) is str and os.path.lexists(name))
     first = _value(node.args[0], frame) if node.args else None
     if isinstance(first, str) and _called(node) == "open":
         return first, False
@@ -106,7 +115,8 @@ def opens_to_write(inner: TracebackType | None) -> bool:
     """Tell whether a path was to be written or made, as far as the call's own words or the frame's tell."""
     if inner is None:
         return False
-    mode = inner.tb_frame.f_locals.get("mode")
+    scope = inner.tb_frame.f_locals
+    mode = scope.get("mode") if type(scope) in _SCOPES else None
     node = _expression(inner)
     if isinstance(node, ast.Call):
         if _called(node) in _WRITERS:
@@ -114,7 +124,7 @@ def opens_to_write(inner: TracebackType | None) -> bool:
         given = [keyword.value for keyword in node.keywords if keyword.arg == "mode"] or node.args[1:2]
         if given:
             mode = _value(given[0], inner.tb_frame)
-    return isinstance(mode, str) and 0 < len(mode) <= 4 and set(mode) <= set("rwxabt+") and mode[0] in "wxa+"
+    return type(mode) is str and 0 < len(mode) <= 4 and set(mode) <= set("rwxabt+") and mode[0] in "wxa+"
 
 
 def starts_process(inner: TracebackType) -> bool:
@@ -174,13 +184,39 @@ def _value(node: ast.expr, frame: Any) -> object:  # noqa: ANN401 - a frame, whi
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
-        value = frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+        value = _named(node.id, frame)
         return value if type(value) in (int, str, bytes, bytearray, list, tuple) else None
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        owner = getattr(frame.f_locals.get(node.value.id), "__dict__", {})
-        value = owner.get(node.attr) if isinstance(owner, dict) else None
+        value = getattr_static(_named(node.value.id, frame), node.attr, None)
         return value if type(value) in (int, str) else None
     return _computed(node, frame) if isinstance(node, ast.BinOp) else None
+
+
+def _named(name: str, frame: Any) -> Any:  # noqa: ANN401 - a frame has any object
+    """Return what a name stands for in a frame; None where a program's own mapping would be asked."""
+    for scope in (frame.f_locals, frame.f_globals):
+        if type(scope) in _SCOPES and name in scope:
+            return scope[name]
+    return None
+
+
+def _file_below(owner: Any) -> io.FileIO | None:  # noqa: ANN401 - as above
+    """Return the file that one of Python's own objects reads or writes; no derived class is asked."""
+    try:
+        if type(owner) is io.TextIOWrapper:
+            owner = owner.buffer
+        if type(owner) in _BUFFERED:
+            owner = owner.raw
+    except ValueError:  # it was detached from its file
+        return None
+    return owner if type(owner) is io.FileIO else None
+
+
+def _own_scope() -> type:
+    return type(sys._getframe().f_locals)  # noqa: SLF001 - a proxy from Python 3.13 on
+
+
+_SCOPES = (dict, _own_scope())
 
 
 def _computed(node: ast.BinOp, frame: Any) -> int | None:  # noqa: ANN401 - as above
