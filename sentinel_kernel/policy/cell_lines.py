@@ -83,12 +83,6 @@ class CellNames:
         """Take note that a cell has ended: from now on its lines are those of an earlier one."""
         self._running.pop(msg_id, None)
 
-    def clear(self) -> None:
-        """Forget the cells of a worker that is gone."""
-        self._cells.clear()
-        self._running.clear()
-        self._characters = 0
-
     def newest_running(self) -> str:
         """Return the cell that began last of those that run; empty where none does."""
         return next(reversed(self._running), "")

@@ -89,8 +89,6 @@ def complete(
         hint = _joined(Text(answer[2], answer[3]), hint)
     if violation.outcome == "killed":
         message = _joined(message, _ENDED)
-    if violation.values.get("said") == "cell":
-        message = _joined(_SAID, message)
     helps = remedy_hint(violation, remedies, code=code, leeway=leeway)
     if not helps.en and violation.limit is not None and "machine" not in violation.values:
         helps = _set_limit(violation.limit.name)
@@ -108,10 +106,6 @@ def _as_done(violation: Violation, remedies: tuple[Remedy, ...]) -> Violation:
 
 
 _ENDED = Text("The sandbox was ended for it.", "沙箱因此被终止。")
-_SAID = Text(
-    "The cell says so, and what was measured does not show it:",
-    "这是单元格自己的说法，测量结果未能证实：",
-)
 
 
 def _set_limit(name: str) -> Text:

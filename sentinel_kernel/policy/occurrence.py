@@ -79,8 +79,6 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
     values = {}
     if machine:
         values["machine"] = "short"
-    if told.get("said") is True:
-        values["said"] = "cell"  # and what was measured does not show it
     if told.get("wanted") == "thread":
         values["wanted"] = "thread"
     if told.get("detail") == "inodes":
@@ -98,7 +96,6 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
         time_ms=time_ms,
         outcome=_OUTCOMES[stage],
     )
-    made = replace(made, confidence="likely" if told.get("said") is True else "certain")
     return replace(
         _placed(made, told.get("place_of")),
         origin="person" if own else "machine" if machine else "profile",

@@ -66,6 +66,5 @@ class Watchers:
     def _tell(self, name: str, fields: dict[str, Any]) -> None:
         if name == protocol.EVENT_LIMIT:
             self._limits.heard(fields["limit"])
-        if fields.get("limit", {}).get("said") is not True:
-            self.recorder.told(name, fields)
+        self.recorder.told(name, fields)
         self._send(name, fields)

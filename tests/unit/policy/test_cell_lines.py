@@ -70,8 +70,6 @@ def test_the_running_cells_are_told_from_earlier_ones() -> None:
     assert names.find(file_of("y = 1\nz = 1"), 3) is None
     assert names.find("/usr/lib/python3.11/socket.py", 1) is None
     assert names.find("<timed exec>", 1) is None
-    names.clear()
-    assert names.find(file_of("x = 1"), 1) is None
 
 
 def test_the_same_source_again_is_the_later_cell() -> None:

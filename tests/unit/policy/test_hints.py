@@ -116,18 +116,14 @@ def test_a_limit_is_raised_no_further_than_the_ceiling(stage: str, most: int | N
     assert ("not possible under this lab's ceiling" in done.hint.en) is (most == size)
 
 
-def test_what_a_cell_says_of_itself_is_said_to_be_its_own_word() -> None:
-    told = {"name": "pids", "stage": "refused", "used": 3, "allowed": 8, "unit": "count", "said": True}
+def test_what_a_cell_says_of_itself_changes_nothing() -> None:
+    told = {"name": "pids", "stage": "refused", "used": 3, "allowed": 8, "unit": "count"}
     done = complete(limit_violation(told, id="x", time_ms=0))
-    assert done.confidence == "likely"
-    assert done.message is not None
-    assert done.message.en.startswith("The cell says so")
-    # That a line is not certain says nothing of the limit.
+    assert complete(limit_violation({**told, "said": True}, id="x", time_ms=0)) == done
+    assert done.confidence == "certain"
+    # That a line is not certain says nothing of the limit, but of the whole record.
     place = {"line": 1, "function": "f", "library": None, "confidence": "likely"}
-    done = complete(limit_violation({**told, "said": False, "place_of": place}, id="x", time_ms=0))
-    assert done.confidence == "likely"
-    assert done.message is not None
-    assert "The cell says so" not in done.message.en
+    assert complete(limit_violation({**told, "place_of": place}, id="x", time_ms=0)).confidence == "likely"
 
 
 def test_the_profile_that_gives_least_is_offered() -> None:
