@@ -208,8 +208,6 @@ def _is_limit(limit: Mapping[str, Any], name: str, entry: Entry, msg_id: str) ->
         return what == "memory" and stage == "kill"
     if name in ("wall_seconds", "cpu_seconds"):
         return what == name and stage == "interrupt" and limit.get("msg_id") == msg_id
-    if limit.get("said") is True:
-        return False
     if name == "memory":
         return what == name and (stage == "refused" or (stage == "soft" and entry.base == "MemoryError"))
     return what == name or (name == "space" and what in ("disk", "tmp", "shm"))

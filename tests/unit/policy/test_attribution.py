@@ -156,7 +156,6 @@ def test_only_limits_of_this_cell_that_were_measured_count() -> None:
     assert attribution.told_limit("wall_seconds", entry, [told], "other") is None
     full = {"name": "tmp", "stage": "refused"}
     assert attribution.told_limit("space", entry, [full], "m") == full
-    assert attribution.told_limit("space", entry, [{**full, "said": True}], "m") is None
 
 
 def test_a_size_tells_of_the_limit_unless_no_machine_has_it() -> None:
