@@ -7,16 +7,16 @@ who knows the source knows the name. IPython changes the source first; what that
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 
 from sentinel_kernel.record import MutableRecord, Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MOST_CELLS = 256
 MOST_CHARACTERS = 1 << 20
 """So many cells are remembered, and so much of their sources in all; older ones are forgotten first."""
+
+MOST_CONTINUED = 4096
+"""So many lines of a cell that end with a backslash are looked at."""
 
 _SEED = 0xC70F6907  # ipykernel.compiler.get_tmp_hash_seed
 _FACTOR = 0x5BD1E995
@@ -53,6 +53,26 @@ class _Cell(MutableRecord):
     """The file name that it is compiled under; empty until it was wanted."""
     body_name: str = ""
     """The same of what is below its cell magic, which some run as a cell of its own."""
+    magic: int = -1
+    """The line of its cell magic, 0 where it has none; -1 until it was wanted."""
+    whole: _Lines | None = None
+    below: _Lines | None = None
+    """Its lines, and those of what is below its cell magic, once they were wanted."""
+
+    def magic_line(self) -> int:
+        """Return the line of its cell magic; 0: it has none."""
+        if self.magic < 0:
+            self.magic = _magic_line(self.code)
+        return self.magic
+
+    def typed(self, line: int, *, below: bool) -> tuple[int, bool]:
+        """Return the typed line of a compiled one, of the whole cell or of what is below its magic."""
+        if not below:
+            self.whole = self.whole or _Lines(self.code)
+            return self.whole.typed(line)
+        self.below = self.below or _Lines(_body(self.code))
+        typed, sure = self.below.typed(line)
+        return self.magic_line() + typed, sure
 
 
 class CellNames:
@@ -92,17 +112,17 @@ class CellNames:
         cell, below = self._owner(file)
         if cell is None:
             return None
-        typed, sure = (_body_line if below else typed_line)(cell.code, line)
+        typed, sure = cell.typed(line, below=below)
         if not 0 < typed <= cell.lines:
             return None
         # Of what a cell magic does with what is below it the magic's own line may be all that is seen.
-        sure = sure and (below or not _has_body(cell.code))
+        sure = sure and (below or not cell.magic_line())
         return CellLine(cell.msg_id, cell.number, typed, cell.msg_id in self._running, sure)
 
     def _owner(self, file: str) -> tuple[_Cell | None, bool]:
         if file in _BODY_FILES:
             newest = self._cells.get(self.newest_running())
-            return (newest, True) if newest is not None and _has_body(newest.code) else (None, True)
+            return (newest, True) if newest is not None and newest.magic_line() else (None, True)
         name = _cell_name(file)
         if not name:
             return None, False
@@ -110,7 +130,7 @@ class CellNames:
             # Hashed when first looked for: a cell that nothing is refused in costs nothing.
             if not cell.name:
                 cell.name = file_name(cell.code)
-                cell.body_name = file_name(_body(cell.code)) if _has_body(cell.code) else _NO_NAME
+                cell.body_name = file_name(_body(cell.code)) if cell.magic_line() else _NO_NAME
             if name in (cell.name, cell.body_name):
                 return cell, name == cell.body_name
         return None, False
@@ -149,47 +169,58 @@ def file_name(code: str) -> str:
     return str(mixed ^ mixed >> 15)
 
 
+class _Lines:
+    """The compiled lines of one source: worked out once, since a dump of a stack asks for many of them."""
+
+    def __init__(self, code: str) -> None:
+        self._empty = _empty_lines(code)
+        self._joined: list[int] = []
+        """The compiled lines that were made of several typed ones, in their order."""
+
+        self._more: list[int] = []
+        """By how many typed lines those up to and with the one at the same place are more than the compiled."""
+
+        if "\\\n" in code and ("%" in code or "!" in code):
+            self._join(code)
+
+    def typed(self, line: int) -> tuple[int, bool]:
+        """Return the typed line that the compiled ``line`` begins with, and whether that is sure."""
+        before = bisect_left(self._joined, line)
+        return self._empty + line + (self._more[before - 1] if before else 0), not before
+
+    def _join(self, code: str) -> None:
+        """Go from one line that ends with a backslash to the next; what is between them only has to be counted."""
+        import re  # noqa: PLC0415 - every start would wait for what few cells need
+
+        escaped = re.compile(_ESCAPED)
+        counted, number, more = 0, 1 - self._empty, 0
+        at = code.find("\\\n")
+        for _ in range(MOST_CONTINUED):
+            if at < 0:
+                return
+            begin = code.rfind("\n", 0, at) + 1
+            number += code.count("\n", counted, begin)
+            counted = begin
+            if escaped.match(code, begin, at + 1):
+                end = at + 2
+                while (stop := code.find("\n", end)) > 0 and code[stop - 1] == "\\" and stop > end:
+                    end = stop + 1
+                more += code.count("\n", begin, end)
+                self._joined.append(number)
+                self._more.append(more)
+                counted, at = end, end - 1
+            at = code.find("\\\n", at + 1)
+        if at >= 0:  # what was not looked at makes each line below it a guess
+            self._joined.append(number)
+            self._more.append(more)
+
+
 def typed_line(code: str, line: int) -> tuple[int, bool]:
     """Return which line of ``code`` as typed became line ``line`` of what IPython compiled, and whether that is sure.
 
     Empty lines at the top are left out, and an escaped command that goes on behind a backslash becomes one line.
     """
-    number, sure = _empty_lines(code) + 1, True
-    passed = 0
-    for length in _lengths(code, number):
-        passed += 1
-        if passed == line:
-            return number, sure
-        number += length
-        sure = sure and length == 1
-    return number + line - passed - 1, sure
-
-
-def _lengths(code: str, first: int) -> Iterator[int]:
-    """Return of how many typed lines each compiled line was made, where any was made of several."""
-    if "\\\n" not in code or ("%" not in code and "!" not in code):
-        return
-    import re  # noqa: PLC0415 - every start would wait for what few cells need
-
-    escaped = re.compile(_ESCAPED)
-    lines = code.split("\n")[first - 1 :]
-    at = 0
-    while at < len(lines):
-        begin = at
-        if escaped.match(lines[at]):
-            while lines[at].endswith("\\") and at + 1 < len(lines):
-                at += 1
-        at += 1
-        yield at - begin
-
-
-def _body_line(code: str, line: int) -> tuple[int, bool]:
-    typed, sure = typed_line(_body(code), line)
-    return _magic_line(code) + typed, sure
-
-
-def _has_body(code: str) -> bool:
-    return _magic_line(code) > 0
+    return _Lines(code).typed(line)
 
 
 def _body(code: str) -> str:

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from ipykernel.compiler import get_tmp_hash_seed, murmur2_x86
 from IPython.core.inputtransformer2 import TransformerManager
 
+from sentinel_kernel.policy import cell_lines
 from sentinel_kernel.policy.cell_lines import (
     MOST_CELLS,
     MOST_CHARACTERS,
+    MOST_CONTINUED,
     CellLine,
     CellNames,
     file_name,
@@ -57,6 +59,29 @@ def test_a_line_below_a_command_of_several_lines_is_a_guess() -> None:
     assert typed_line("!a \\\n b\nc", 1) == (1, True)
     assert typed_line("!a \\\n b\nc", 2) == (3, False)
     assert typed_line("x\n!a \\\n b\nc", 2) == (2, True)
+
+
+@pytest.mark.parametrize("top", ["", "%%time\n"])
+def test_a_cells_lines_are_gone_through_once_however_deep_its_stacks_are(
+    top: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked = []
+    for name in ("_empty_lines", "_magic_line", "_body"):
+        real = getattr(cell_lines, name)
+        monkeypatch.setattr(cell_lines, name, lambda code, real=real: walked.append(code) or real(code))
+    body = "!true \\\n x\n" + "\n" * 30_000 + "f()\n"
+    names = CellNames()
+    names.begin("a", top + body)
+    found = [names.find(file_of(body), line) for line in range(29_900, 30_003)]
+    assert [line and line.line for line in found] == [n + 1 + bool(top) for n in range(29_900, 30_003)]
+    assert len(walked) <= 16
+
+
+def test_of_very_many_lines_that_go_on_the_first_are_looked_at() -> None:
+    code = "!a \\\n b\n" * (MOST_CONTINUED + 1) + "c"
+    assert typed_line(code, MOST_CONTINUED) == (2 * MOST_CONTINUED - 1, False)
+    assert typed_line("(\\\n)\n" * MOST_CONTINUED + "!a", 2 * MOST_CONTINUED + 1)[1]
+    assert not typed_line("(\\\n)\n" * (MOST_CONTINUED + 1) + "!a", 2 * MOST_CONTINUED + 1)[1]
 
 
 def test_the_running_cells_are_told_from_earlier_ones() -> None:
