@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.policy.preflight_tokens import (
     DANGEROUS_PARTS,
@@ -69,13 +68,13 @@ class Preflight:
             self._worker = self._host.lifecycle.inner
             self._pending.clear()
             self._notebook = self._dangerous_notebook = None
-        if not self._may_matter(cell.code):
-            self._keep(cell.code)
-            return {}
         try:
+            if not self._may_matter(cell.code):
+                self._keep(cell.code)
+                return {}
             return self._examined(cell)
-        except (SentinelError, OSError) as error:
-            log(f"A cell could not be looked at before it ran: {error}")
+        except Exception as error:  # noqa: BLE001 - no cell's text may end the host, whatever the rules make of it
+            log(f"A cell could not be looked at before it ran: {error!r}")
             return {}
 
     def _warm(self) -> None:
@@ -85,8 +84,8 @@ class Preflight:
             return
         try:
             self._under_profile()
-        except (SentinelError, OSError) as error:
-            log(f"Cells can't be looked at before they run: {error}")
+        except Exception as error:  # noqa: BLE001 - as above
+            log(f"Cells can't be looked at before they run: {error!r}")
 
     def _may_matter(self, code: str) -> bool:
         if self.mode != OFF:
@@ -134,7 +133,7 @@ class Preflight:
         try:
             leeway = leeway_in_force(self._host.settings, self._host.lifecycle.ready)
             return with_remedies(finding, self._under_profile().policy, code, leeway)
-        except (SentinelError, OSError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # noqa: BLE001 - as above
             log(f"What helps could not be found out: {error!r}")
             return finding
 

@@ -56,7 +56,7 @@ class ViolationWords:
         """Return the violation with message, hint and remedies; plain ones if the mappings fail."""
         try:
             return self._complete(violation)
-        except (SentinelError, OSError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # noqa: BLE001 - no cell's text and no report of it may end the host
             log(f"A violation could not be put into words: {error!r}")
             return {**violation, **_plain(violation)}
 

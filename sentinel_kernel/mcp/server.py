@@ -157,6 +157,10 @@ class McpServer:
             answer = await tool(job, arguments)
         except SentinelError as error:
             return _failed(error)
+        except MCPError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what was given to a tool may end no more than this call
+            return _failed(SentinelError(f"{job.tool} failed on what it was given: {type(error).__name__}."))
         # A client that knows no structured content reads the same as text; JSON keeps its fields apart.
         content: list[types.ContentBlock] = [
             types.TextContent(type="text", text=json.dumps(answer.content, ensure_ascii=False))

@@ -68,15 +68,15 @@ class Notebook:
             if cell is None:
                 return ()
             seen = Walk(cell, names, self._judge, self._number).run()
-        except RecursionError:
-            return ()  # deeper than any person writes; nothing is said rather than something wrong
+            found = _findings(seen, code.split("\n"), cell.indentation, self._facts)
+        except Exception:  # noqa: BLE001 - no text of a cell's may end who reads it; nothing is said of this one
+            return ()  # most often deeper than any person writes
         self._before = (self._names, self.tokens)
         self._names = names
         self.tokens = frozenset(
             name for name, value in names.bound.items() if not isinstance(value, Unknown) and _matters(value)
         )
-        lines = code.split("\n")
-        return _findings(seen, lines, cell.indentation, self._facts)
+        return found
 
 
 def check(code: str, facts: Facts, earlier: Iterable[str] = ()) -> tuple[Finding, ...]:

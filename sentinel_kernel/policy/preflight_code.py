@@ -45,7 +45,16 @@ def may_catch(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
     types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(ast.unparse(one) not in _OTHER_ERRORS for one in types)
+    return any(_dotted(one) not in _OTHER_ERRORS for one in types)
+
+
+def _dotted(node: ast.expr) -> str:
+    """Return a name as it is written, with its dots; "" for what is none."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def has_first_turn(iterable: ast.expr) -> bool:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
 import pytest
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.mcp.argument_check import by_one_name, check_arguments
+from sentinel_kernel.mcp.server import McpServer
 from sentinel_kernel.mcp.tool_list import TOOLS
 from sentinel_kernel.mcp.tool_schemas import ALIASES
+
+if TYPE_CHECKING:
+    from sentinel_kernel.mcp.asking import Job
 
 _PAIRS = [(tool, alias, name) for tool, names in ALIASES.items() for alias, name in names.items()]
 
@@ -26,3 +34,17 @@ def test_either_name_will_do_and_both_are_in_the_schema(tool: str, alias: str, n
         by_one_name(rest, ALIASES[tool])
     with pytest.raises(SentinelError, match="they mean the same"):
         by_one_name({alias: "strict", name: "strict"}, ALIASES[tool])
+
+
+def test_a_tool_that_fails_on_what_it_was_given_answers_with_an_error() -> None:
+    """The model reads it, and the server goes on; the message holds no word of what was given."""
+
+    async def tool(*_: object) -> Any:
+        raise ValueError("<what was given>")
+
+    server, job = cast("McpServer", None), cast("Job", SimpleNamespace(tool="scan"))
+    answer = asyncio.run(McpServer._work(server, tool, job, {}))
+    assert answer.is_error
+    assert [getattr(part, "text", "") for part in answer.content] == [
+        "scan failed on what it was given: ValueError."
+    ]
