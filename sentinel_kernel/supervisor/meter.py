@@ -196,7 +196,7 @@ class Meter(Keeper):
         self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
 
     def refused(self, size: int | None, *, held: int = 0, sure: bool = False) -> dict[str, Any] | None:
-        """Return the limit where it is ``sure``, or borne out, that it refused ``size`` bytes to a cell that ``held`` some."""
+        """Return the limit where it is ``sure``, or borne out, that ``size`` bytes more than ``held`` were refused."""
         if self._current is None:
             return None
         self._measure()
