@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os.path
 import re
 import shlex
@@ -40,8 +41,9 @@ _INSTALLER = re.compile(r"(?:^|[\s/])(?:pip3?|__pip-runner__)(?![\w-])")
 
 _COPY = Text(
     "Run it in a terminal of the host: it copies the file into the notebook's folder, where the changed cell reads it. "
-    "Cells can read what is there.",
-    "请在主机终端中运行：它将文件复制到笔记本所在文件夹，修改后的单元格从那里读取。单元格可以读取该文件夹中的内容。",
+    "Cells can read what is there. A file of the same name that is there already stays as it is.",
+    "请在主机终端中运行：它将文件复制到笔记本所在文件夹，修改后的单元格从那里读取。单元格可以读取该文件夹中的内容。"
+    "该文件夹中已有的同名文件保持不变。",
 )
 _COPY_PROGRAM = Text(
     "Run it in a terminal of the host: it copies the program into the notebook's folder; the changed cell runs it.",
@@ -50,9 +52,18 @@ _COPY_PROGRAM = Text(
 _SECRETS = words(
     "/.ssh /.aws /.gnupg /.netrc /.config /.kube /.docker /.jupyter /etc/shadow /etc/gshadow /etc/sudoers /etc/ssh/ "
     "/.git-credentials /.pypirc /.password-store /keyrings id_rsa id_ed25519 /.mozilla /.env /.bash_history "
-    "/.python_history /.npmrc /.claude /.azure /.pki"
+    "/.python_history /.npmrc /.claude /.azure /.pki /.pgpass /.my.cnf /.vault-token /.boto /.s3cfg _history "
+    "/.thunderbird /run/secrets /huggingface/token /stored_tokens /credentials id_ecdsa id_dsa /.terraform.d /.m2/ "
+    ".kdbx"
 )
 """Of no file with these in its name is a copy proposed."""
+
+_OF_FOLDERS = frozenset(
+    words("listdir scandir iterdir glob iglob rglob walk fwalk isdir is_dir chdir copytree")
+)
+_MOST_CALLS = 32
+_HOMES = re.compile(r"/|/[^/]+|/home/[^/]+|.*/")
+"""Folders by their place: what stands in the root folder, and the homes."""
 
 
 def host_commands(violation: Violation, code: str | None, leeway: Leeway) -> list[Remedy]:
@@ -107,16 +118,38 @@ def _python(leeway: Leeway) -> str:
 
 def _copy_program(name: str, code: str, leeway: Leeway) -> list[Remedy]:
     changed = copied_program(CellSource(code), name)
-    command = f'cp -- "$(command -v {shlex.quote(name)})" {_folder(leeway)}'
+    command = f'cp -n -- "$(command -v {shlex.quote(name)})" {_folder(leeway)}'
     return [] if changed is None else [Remedy("command", command, _COPY_PROGRAM, changed)]
 
 
 def _copy_file(violation: Violation, code: str, leeway: Leeway) -> list[Remedy]:
-    copied = copied_reads(CellSource(code), violation, leeway)
+    cell = CellSource(code)
+    copied = copied_reads(cell, violation, leeway)
     if copied is None:
         return []
     path, changed = copied
-    return [Remedy("command", f"cp -r -- {shlex.quote(path)} {_folder(leeway)}", _COPY, changed)]
+    if _is_folder(cell, violation, path):
+        return []
+    # Without -r: a folder that nothing here shows to be one is left alone by the command itself.
+    return [Remedy("command", f"cp -n -- {shlex.quote(path)} {_folder(leeway)}", _COPY, changed)]
+
+
+def _is_folder(cell: CellSource, violation: Violation, path: str) -> bool:
+    """Tell whether ``path`` is shown to be a folder by its place, or by what the cell does with it, or in its line."""
+    subject = violation.subject
+    if _HOMES.fullmatch(path) or (subject is not None and _HOMES.fullmatch(subject.text)):
+        return True
+    calls = [call for call, name in cell.calls() if name.rpartition(".")[2] in _OF_FOLDERS][:_MOST_CALLS]
+    return any(
+        (violation.line is not None and call.lineno <= violation.line <= (call.end_lineno or call.lineno))
+        or any(
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and os.path.normpath(node.value) == path
+            for node in ast.walk(call)
+        )
+        for call in calls
+    )
 
 
 def _folder(leeway: Leeway) -> str:

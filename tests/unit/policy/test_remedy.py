@@ -477,10 +477,33 @@ def test_no_command_is_made_of_what_is_no_name(name: str) -> None:
 def test_a_copy_is_proposed_of_what_stands_in_the_cell_alone() -> None:
     hidden = occurred("path_hidden", ("path", "/data/it's.csv"))
     (found,) = remedies_for(hidden, code='x = open("/data/it\'s.csv").read()', leeway=LEEWAY)
-    assert found.text == "cp -r -- '/data/it'\"'\"'s.csv' /home/u/nb/"
+    assert found.text == "cp -n -- '/data/it'\"'\"'s.csv' /home/u/nb/"
     assert texts(hidden, "x = load()") == []
-    for secret in ("/home/u/.ssh/id_rsa", "/etc/shadow", "/data/.env"):
+    for secret in ("/home/u/.ssh/id_rsa", "/etc/shadow", "/data/.env", "/home/u/.pgpass", "/var/run/secrets/a",
+                   "/home/u/.zsh_history", "/home/u/.cache/huggingface/token"):  # fmt: skip
         assert texts(occurred("path_hidden", ("path", secret)), f"open({secret!r})") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/home/tester", "open('/home/tester')"),
+        ("/data/", "open('/data/')"),
+        ("/root/.cache", "import os\nos.listdir('/root/.cache')"),
+        ("/var/lib", "import pathlib\nlist(pathlib.Path('/var/lib').iterdir())"),
+        ("/root/.cargo", "import os\np = '/root/.cargo'\nfor found in os.walk(p): pass"),
+    ],
+)
+def test_no_copy_is_proposed_of_a_folder(path: str, code: str) -> None:
+    hidden = replace(occurred("path_hidden", ("path", path)), line=code.count("\n") + 1)
+    assert texts(hidden, code) == []
+
+
+def test_a_copy_neither_takes_a_folder_nor_overwrites_a_file() -> None:
+    (text,) = texts(
+        occurred("path_hidden", ("path", "/work/x/Makefile")), "x = open('/work/x/Makefile').read()"
+    )
+    assert text == "cp -n -- /work/x/Makefile /home/u/nb/"
 
 
 # --- in general

@@ -187,7 +187,7 @@ def test_a_program_of_the_host_is_run_from_a_copy(program: str, code: str, wante
     absent = replace(occurred("program_absent"), subject=Subject("program", program))
     found = remedies_for(absent, code=code, leeway=LEEWAY)
     assert [remedy.code for remedy in found] == ([] if wanted is None else [wanted])
-    assert [remedy.text for remedy in found] == ['cp -- "$(command -v tool)" /home/u/nb/'] * len(found)
+    assert [remedy.text for remedy in found] == ['cp -n -- "$(command -v tool)" /home/u/nb/'] * len(found)
 
 
 @pytest.mark.parametrize(
