@@ -64,6 +64,8 @@ class Failures:
         cell = self._host.execution.running.get(parent)
         if cell is None:
             return False
+        if msg_type == "error":
+            cell.explained = False  # until this one is, whatever was of those before
         try:
             document = to_json(read_report(report))
         except ProtocolError as error:
@@ -78,6 +80,8 @@ class Failures:
                 return True
             self._remember(key, None)
         violation = self._known[key]
+        if msg_type == "error":
+            cell.explained = violation is not None
         if violation is not None and msg_type != METADATA_KEY:
             self._say(violation, parts)
         return False
@@ -111,7 +115,6 @@ class Failures:
                 violation = self._shown(answer, cell)
             except (KeyError, TypeError, ValueError, ProtocolError) as error:
                 log(f"An error could not be explained: {error!r}")
-            cell.explained = violation is not None
             self._remember(key, violation)
 
         def late() -> None:

@@ -138,15 +138,14 @@ class WorkerSide:
                 # With another one it would make clients drop what the host has just shown (settings.session_id).
                 parts[HEADER] = encode({**header, "session": self._host.session.session_id})
             msg_type = text_of(header, "msg_type", 100)
-            if bears_report(parts[METADATA]) and self._host.failures.must_wait(
-                channel, msg_type, parts, ask=not self._last_words
-            ):
+            ask, reports = not self._last_words, bears_report(parts[METADATA])
+            if reports and self._host.failures.must_wait(channel, msg_type, parts, ask=ask):
                 self._put_back(channel, frames)
                 return
             if channel == "iopub" and msg_type == METADATA_KEY:
                 return  # a report alone, on an error that ended a thread: it was shown, and is for nobody else
             if channel == "iopub":
-                self._output(msg_type, identities, parts)
+                self._output(msg_type, identities, parts, reports=reports)
             elif channel == "stdin":
                 self._prompt(msg_type, parts)
             else:
@@ -173,7 +172,7 @@ class WorkerSide:
 
     # --- iopub
 
-    def _output(self, msg_type: str, topic: list[Part], parts: list[Part]) -> None:
+    def _output(self, msg_type: str, topic: list[Part], parts: list[Part], *, reports: bool) -> None:
         host = self._host
         if msg_type in _UNASKED:
             if msg_type == "iopub_welcome":
@@ -187,6 +186,7 @@ class WorkerSide:
             host.summary.put_out(parts)
         if msg_type == "error" and (failed := self._cell_of(parts)) is not None:
             failed.ename, failed.failed = error_name(parts), True
+            failed.explained = failed.explained and reports
         if msg_type in _SPEAKING:
             note_signs(lambda: self._cell_of(parts), msg_type, parts[CONTENT])
         cell = self._cell_of(parts) if msg_type in _ABOUT_CELLS or self._shows_again(msg_type) else None

@@ -95,6 +95,31 @@ def test_an_error_that_is_only_likely_a_refusals_says_so(
     assert shown[1]["data"][VIOLATION_TYPE]["confidence"] == told
 
 
+@pytest.mark.parametrize(
+    ("errors", "explained"),
+    [(["ours"], True), (["ours", "ours"], True), (["ours", "plain"], False), (["ours", "own", "ours"], True),
+     (["ours", "own", "ours", "own"], False)],
+)  # fmt: skip
+def test_the_last_error_of_a_cell_tells_whether_it_is_explained(
+    kernel: HostedKernel, worker: FakeWorker, errors: list[str], explained: bool
+) -> None:
+    request, header = begin(kernel, worker)
+    asked: set[str] = set()
+    for number, kind in enumerate(errors):
+        report: dict[str, Any] = {**REPORT, "thread": 1 if kind == "ours" else 2}
+        publish(worker, header, {} if kind == "plain" else {"sentinel_failure": report})
+        if kind not in ("plain", *asked):
+            fields: dict[str, Any] = {"violation": VIOLATION} if kind == "ours" else {}
+            kernel.event(
+                protocol.EVENT_REPLY, id=kernel.operation(protocol.OP_EXPLAIN)["id"], ok=True, **fields
+            )
+        asked.add(kind)
+        while raw(kernel)[0] != "error":
+            assert number < len(errors)
+    worker.end_cell(request, status="error")
+    assert kernel.operation(protocol.OP_END_CELL)["explained"] is explained
+
+
 def test_an_error_of_a_programs_own_passes_byte_for_byte(kernel: HostedKernel, worker: FakeWorker) -> None:
     _, header = begin(kernel, worker)
     kernel.answering = True
