@@ -31,7 +31,7 @@ INSTALL_UNSURE = Text(
     "Run it in a terminal of the host; the next import finds it.",
     "仅在您了解此软件包时使用：安装在沙箱外进行，且名称取自 import 语句。请在主机终端中运行，之后即可直接 import。",
 )
-_INSTALL_TYPED = Text(
+INSTALL_TYPED = Text(
     "Only if you know this package: installing it runs outside the sandbox, into the environment that cells run in. "
     "Run it in a terminal of the host, and restart the kernel then.",
     "仅在您了解此软件包时使用：安装在沙箱外进行，装入单元格所用的环境。请在主机终端中运行，之后重启内核。",
@@ -88,7 +88,7 @@ def typed_installs(code: str | None, line: int | None, leeway: Leeway) -> list[R
     packages, known = typed
     return [
         Remedy(
-            "command", f"{_python(leeway)} -m pip install {packages}", _INSTALL if known else _INSTALL_TYPED
+            "command", f"{_python(leeway)} -m pip install {packages}", _INSTALL if known else INSTALL_TYPED
         )
     ]
 

@@ -6,7 +6,7 @@ from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
 from sentinel_kernel.policy.endless import endless_loop
-from sentinel_kernel.policy.host_commands import INSTALL_UNSURE
+from sentinel_kernel.policy.host_commands import INSTALL_TYPED, INSTALL_UNSURE
 from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.limit_remedy import limit_of
 from sentinel_kernel.policy.packages import meant_by
@@ -58,6 +58,12 @@ _COMMAND_UNSURE = Text(
     "A command for a terminal of the host is given here, with the name as it was imported: look that name up before "
     "you run it, as installing runs the package's code outside the sandbox.",
     "下面给出了需要在主机终端中运行的命令，其中的名称取自 import 语句：运行前请先核实该名称，"
+    "因为安装会在沙箱外运行软件包的代码。",
+)
+_COMMAND_TYPED = Text(
+    "A command for a terminal of the host is given here, with the name that the cell has pip install: look that name "
+    "up before you run it, as installing runs the package's code outside the sandbox.",
+    "下面给出了需要在主机终端中运行的命令，其中的名称取自单元格中的 pip install：运行前请先核实该名称，"
     "因为安装会在沙箱外运行软件包的代码。",
 )
 _MEANT = Text("Did you mean `{0}`?", "您是否想写 `{0}`？")
@@ -170,6 +176,8 @@ def _of_first(remedy: Remedy, *, killed: bool) -> Text:
         return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(_MAGIC, remedy.text)
     if remedy.kind == "code":
         return _filled(_CODE, remedy.text)
+    if remedy.why == INSTALL_TYPED:
+        return _COMMAND_TYPED
     return _COMMAND_UNSURE if remedy.why == INSTALL_UNSURE else _COMMAND
 
 

@@ -440,7 +440,8 @@ def test_what_pip_was_to_install_is_installed_outside(code: str, typed: str) -> 
         done = complete(violation, leeway=LEEWAY, code=code)
         assert [(remedy.kind, remedy.text) for remedy in done.remedies] == [("command", command)]
         assert done.hint is not None
-        assert "The command that helps is given here" in done.hint.en
+        assert ("look that name up before you run it" in done.hint.en) is ("survey" in code)
+        assert "for a terminal of the host" in done.hint.en
         assert done.remedies[0].why is not None
         assert ("Only if you know" in done.remedies[0].why.en) is ("survey" in code)
     facts = Facts(policy=compiled(LEEWAY.profile("datascience"), "x86_64"), installed=lambda _name: "")  # type: ignore[arg-type]
