@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json
     from sentinel_kernel.policy.preflight_finding import Finding
 
-__all__ = ["CERTAIN", "Advice", "refusal"]
+__all__ = ["CERTAIN", "MOST_SHOWN", "Advice", "refusal"]
 
-_MOST_SHOWN = 5
+MOST_SHOWN = 5
 
 
 class Advice:
@@ -37,17 +37,18 @@ class Advice:
         self._helped = helped
         self._cell = cell
         self._waiting = [finding for finding in findings if not _first(finding)]
-        self._to_show = [finding for finding in findings if _first(finding)][:_MOST_SHOWN]
+        self._to_show = [finding for finding in findings if _first(finding)][:MOST_SHOWN]
         self._shown: list[tuple[Finding, str]] = []
+        """With what helps, which takes its time to find out, and the display."""
 
     def show(self) -> None:
         """Show what can't wait; the cell's execute_input has just gone out."""
-        for finding in self._to_show:
+        for finding in map(self._helped, self._to_show):
             self._shown.append((finding, self._notice(finding)))
         self._to_show = []
 
     def _notice(self, finding: Finding, display_id: str = "") -> str:
-        host, finding = self._host, self._helped(finding)
+        host = self._host
         display_id = display_id or host.displays.new_id()
         bundle = rendering.notice_bundle(
             _words(finding), host.settings.language, "notice", {"preflight": finding.as_json()}
@@ -84,8 +85,8 @@ class Advice:
         ]
         self._waiting = []
         if not self._cell.failed and not self._cell.ename:
-            for finding in left[:_MOST_SHOWN]:
-                self._notice(finding)
+            for finding in left[:MOST_SHOWN]:
+                self._notice(self._helped(finding))
 
     def _is_about(self, violation: Json, finding: Finding) -> bool:
         """Tell whether a violation says what the finding says."""
@@ -102,7 +103,7 @@ def refusal(findings: Sequence[Finding], language: str) -> Json:
     """Return the error of a cell that is not run: line, cause and hint of each finding."""
     end = "单元格未运行。" if language == "zh" else "The cell was not run."
     told, traceback = [], [f"PreflightRefusal: {end}"]
-    for finding in findings[:_MOST_SHOWN]:
+    for finding in findings[:MOST_SHOWN]:
         words = _words(finding)
         message, hint = words.message(language), f"HINT → {words.hint(language)}"
         told += [message, hint]

@@ -116,7 +116,7 @@ class Preflight:
             for notebook in (self._notebook, self._dangerous_notebook):
                 if notebook is not None:
                     notebook.take_back()
-            told = [self._with_remedies(finding, cell.code) for finding in refused]
+            told = [self._with_remedies(finding, cell.code) for finding in refused[: advice.MOST_SHOWN]]
             return advice.refusal(told, self._host.settings.language)
         told = [finding for finding in findings if finding.confidence == advice.CERTAIN]
         if told and not cell.silent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,8 @@ class RepairTools:
         violation = self._violation(arguments.get("violation_id"))
         profile = str(violation.profile) if violation is not None else self._profile(arguments)
         leeway = await self._leeway(profile, arguments.get("kernel", DEFAULT_KERNEL))
-        try:
+
+        def repaired() -> Json:
             repair = (
                 repair_of(violation, code, leeway)
                 if violation is not None
@@ -89,9 +91,13 @@ class RepairTools:
                     path=arguments.get("path"),
                 )
             )
+            return self._told(repair, code, profile)
+
+        try:
+            # Long code takes a second or more: the server answers other calls meanwhile.
+            return Answer(await asyncio.to_thread(repaired))
         except UnknownError as error:
             raise SentinelError(str(error)) from None
-        return Answer(self._told(repair, code, profile))
 
     def _told(self, repair: Repair, code: str, profile: str) -> Json:
         """Return a repair with the whole cell to run next, and what preflight says of that."""
@@ -157,9 +163,12 @@ class RepairTools:
             raise SentinelError("Give one of 'code', 'path' and 'document'.")
         else:
             cells = [CodeCell(str(code))]
-        profile = self._profile(arguments)
+        profile, dangerous = self._profile(arguments), arguments.get("dangerous", "advise")
+        return Answer(await asyncio.to_thread(self._scanned, cells, profile, dangerous))
+
+    def _scanned(self, cells: list[CodeCell], profile: str, dangerous: str) -> Json:
         refused = self._check.refusals([cell.code for cell in cells], profile)
-        read, dangerous = DangerousNotebook(), arguments.get("dangerous", "advise")
+        read = DangerousNotebook()
         told: list[Json] = []
         for cell, findings in zip(cells, refused, strict=True):
             both = findings + self._check.dangers(cell.code, dangerous, read)
@@ -171,15 +180,13 @@ class RepairTools:
                 }
             )
         count = sum(len(one["findings"]) for one in told)
-        return Answer(
-            {
-                "profile": profile,
-                "cells": [one for one in told if one["findings"]],
-                "cells_total": len(cells),
-                "findings_total": count,
-                "untrusted_fields": ["cells[].findings[].source", "cells[].findings[].subject"],
-            }
-        )
+        return {
+            "profile": profile,
+            "cells": [one for one in told if one["findings"]],
+            "cells_total": len(cells),
+            "findings_total": count,
+            "untrusted_fields": ["cells[].findings[].source", "cells[].findings[].subject"],
+        }
 
 
 def _plain(document: Json) -> Json:

@@ -38,6 +38,9 @@ _SHELL_TARGET = re.compile(
     r"(?:>{1,2}\s*|\b(?:touch|mkdir|tee)\s+(?:-\w+\s+)*|\bof=|\s-o\s*|\b(?:cp|mv|ln|install)\s[^;&|\n]{0,120}\s)"
     r"(/[\w./+@=,:-]+)"
 )
+_MOST_MOVED = 10
+"""Paths that are moved in one cell: each is looked for in all of it. What is left is moved after the next refusal."""
+
 _PROGRAM = re.compile(r"[A-Za-z0-9_][\w.+-]{0,63}", re.ASCII)
 _SHELL_COMMAND = re.compile(r"\s")
 
@@ -54,10 +57,14 @@ def moved_writes(cell: CellSource, violation: Violation, leeway: Leeway) -> Chan
     elif failing and any(name in ("os.chdir", "contextlib.chdir") for _, name in cell.calls()):
         plan.move_relative(failing, texts)
     for path in _written(cell, texts, plan):
+        if plan.full:
+            break
         plan.move(path, texts, certain=True)
     for start, end in cell.shell_lines():
+        if plan.full:
+            break
         for found in _SHELL_TARGET.finditer(cell.text, start, end):
-            if plan.unwritable(found[1]):
+            if plan.unwritable(found[1]) and not plan.full:
                 plan.move(found[1], texts, certain=True, made=True)
     return plan.change()
 
@@ -114,6 +121,18 @@ class _Plan:
         self.copies: dict[str, str] = {}
         self.folders: dict[str, None] = {}
         self._moved: set[str] = set()
+        self._normals: dict[str, str] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether no more paths are moved."""
+        return len(self._moved) >= _MOST_MOVED or self.refused
+
+    def _normal(self, path: str) -> str:
+        """Return ``path`` in its shortest form; each is brought into it once."""
+        if path not in self._normals:
+            self._normals[path] = _normal(path)
+        return self._normals[path]
 
     def place(self, name: str) -> str:
         """Return the new path of what is called ``name``."""
@@ -134,7 +153,9 @@ class _Plan:
         if failing in self._moved:
             return
         whole = [
-            text for text in texts if _is_below(_normal(text.value), failing) and text.value.startswith("/")
+            text
+            for text in texts
+            if _is_below(self._normal(text.value), failing) and text.value.startswith("/")
         ]
         nodes = [text.node for text in whole] or [node for node, _ in expressions_of(self._cell, failing)]
         nodes = nodes or [text.node for text in texts if text.value[1:] and failing.startswith(text.value)]
@@ -147,10 +168,12 @@ class _Plan:
             return
         name = os.path.basename(failing)
         if whole:
-            if not self.folder and any(_normal(text.value) in (name, f"./{name}") for text in texts):
+            if not self.folder and any(self._normal(text.value) in (name, f"./{name}") for text in texts):
                 self.folder = "/tmp"  # the cell has another file of that name in the notebook's folder
             for text in whole:
-                self._replace(text, self.place(name) + _normal(text.value)[len(failing) :], len(text.value))
+                self._replace(
+                    text, self.place(name) + self._normal(text.value)[len(failing) :], len(text.value)
+                )
             if not made:
                 self._keep_content(failing, name, done)
             self._follow_folder(os.path.dirname(failing), texts, min(text.node.lineno for text in whole))  # type: ignore[attr-defined]
@@ -203,7 +226,7 @@ class _Plan:
         """Have later looks into the folder look into the new one."""
         for text in texts:
             later = getattr(text.node, "lineno", 0) > line
-            if later and not text.partial and _normal(text.value) == folder and folder != "/":
+            if later and not text.partial and self._normal(text.value) == folder and folder != "/":
                 self._replace(text, self.folder or ".", len(text.value))
 
     def _move_beginnings(self, failing: str, texts: list[Literal]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.mcp import repair_tools
 from sentinel_kernel.mcp.argument_check import by_one_name, check_arguments
 from sentinel_kernel.mcp.server import McpServer
 from sentinel_kernel.mcp.tool_list import TOOLS
@@ -16,6 +18,7 @@ from sentinel_kernel.mcp.tool_schemas import ALIASES
 
 if TYPE_CHECKING:
     from sentinel_kernel.mcp.asking import Job
+    from sentinel_kernel.mcp.recent import Recent
 
 _PAIRS = [(tool, alias, name) for tool, names in ALIASES.items() for alias, name in names.items()]
 
@@ -48,3 +51,28 @@ def test_a_tool_that_fails_on_what_it_was_given_answers_with_an_error() -> None:
     assert [getattr(part, "text", "") for part in answer.content] == [
         "scan failed on what it was given: ValueError."
     ]
+
+
+def test_code_is_read_beside_the_loop_that_answers_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long code takes a second or more; whoever calls meanwhile does not wait for it."""
+    threads = []
+
+    def noted(*_: object, **__: object) -> Any:
+        threads.append(threading.current_thread())
+        raise repair_tools.UnknownError("no such call")
+
+    monkeypatch.setattr(repair_tools, "suggest_repair", noted)
+    check: Any = SimpleNamespace(known_profile=str, refusals=noted)
+    pool: Any = SimpleNamespace(kernels=[])
+    profiles: Any = SimpleNamespace(settings=dict)
+    tools = repair_tools.RepairTools(pool, profiles, check, cast("Recent", None), "en")
+    job = cast("Job", None)
+    monkeypatch.setattr(repair_tools, "leeway_in_force", lambda *_: None)
+    with pytest.raises(SentinelError, match="no such call"):
+        asyncio.run(
+            tools.suggest_repair(job, {"original_code": "", "syscall": "socket", "profile": "strict"})
+        )
+    with pytest.raises(repair_tools.UnknownError):
+        asyncio.run(tools.scan(job, {"code": "", "profile": "strict"}))
+    assert len(threads) == 2
+    assert threading.main_thread() not in threads

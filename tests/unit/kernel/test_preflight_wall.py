@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sentinel_kernel.kernel.advice import MOST_SHOWN
 from sentinel_kernel.kernel.preflight import Preflight
 from sentinel_kernel.kernel.violation_words import ViolationWords
 from sentinel_kernel.policy import dangerous, preflight
@@ -99,3 +100,14 @@ def test_the_host_outlives_whatever_words_and_remedies_raise(monkeypatch: pytest
     words = ViolationWords(host().settings, dict, lambda _: "")
     monkeypatch.setattr(words, "_complete", broken)
     assert "socket" in words.complete({"syscall": "socket"})["message"]["en"]
+
+
+def test_what_helps_is_found_out_for_those_findings_alone_that_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It takes its time for each, and the kernel does nothing else meanwhile."""
+    examiner, asked = Preflight(host("refuse")), []
+    monkeypatch.setattr(examiner, "_with_remedies", lambda finding, _: asked.append(finding) or finding)
+    code = "".join(f"open('/etc/{n}', 'w')\n" for n in range(50))
+    assert examiner.examine(cell(code))["ename"] == "PreflightRefusal"
+    assert len(asked) == MOST_SHOWN

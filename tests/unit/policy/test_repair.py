@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sentinel_kernel.abi.architecture import AUDIT_ARCH_X86_64, X86_64
+from sentinel_kernel.policy import repair_paths
 from sentinel_kernel.policy.cause import CAUSES
 from sentinel_kernel.policy.cell_source import CellSource, parses
 from sentinel_kernel.policy.change import changed_lines
@@ -290,6 +291,33 @@ def test_cells_that_are_written_to_take_forever_do_not() -> None:
             refused("socket", 2, 1),
         ):
             remedies_for(violation, code=code, leeway=LEEWAY)
+
+
+def test_of_many_paths_only_some_are_moved_as_each_is_looked_for_everywhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The one that failed is among them; hundreds of paths in hundreds of lines took minutes before it was so."""
+    moved, one_by_one = [], repair_paths._Plan._move_in_commands
+
+    def counted(plan: Any, failing: str, texts: Any) -> None:
+        moved.append(failing)
+        one_by_one(plan, failing, texts)
+
+    monkeypatch.setattr(repair_paths._Plan, "_move_in_commands", counted)
+    code = "".join(f"open('/etc/a{n}', 'w')\n" for n in range(40))
+    after = changed(occurred("path_read_only", "/etc/a30"), code)
+    assert moved == ["/etc/a30", *(f"/etc/a{n}" for n in range(9))]
+    assert after is not None
+    assert "open('a30', 'w')" in after
+    moved.clear()
+    code = "".join(f"open('/etc/a{n}', 'w')\n" for n in range(200))
+    code += "".join(f"!>/etc/b{n}\n" for n in range(450))
+    remedies_for(occurred("path_read_only", "/etc/a0"), code=code, leeway=LEEWAY)
+    assert len(moved) == 10
+    moved.clear()
+    code = "".join(f"!>/etc/b{n}\n" for n in range(450))
+    remedies_for(occurred("path_hidden"), code=code, leeway=LEEWAY)
+    assert len(moved) == 10
 
 
 def test_a_change_is_the_smallest() -> None:
