@@ -91,7 +91,7 @@ def word_values(violation: Violation, *, chinese: bool) -> dict[str, str]:
     values = dict.fromkeys(PLACEHOLDERS, "")
     values |= violation.values
     values.update(
-        name=violation.syscall or "",
+        name=violation.syscall or values["name"],
         profile=violation.profile,
         resource=violation.resource,
         errno=violation.errno_name or "",

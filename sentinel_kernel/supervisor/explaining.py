@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from functools import partial
 
@@ -102,10 +103,6 @@ class Explaining(Keeper):
         limit = self._limit(current, generation, entry, _place(entry, failure), msg_id)
         if limit is not None:
             return {"limit": dict(limit), "place": _place(entry, failure)}
-        if is_absent_package(entry):
-            profile = current.preparation.profile.name
-            made = _made("package_absent", profile, "installed in the kernel's environment: no")
-            return _told(replace(made, subject=_subject("package", entry.name)), entry, failure)
         answered = _answered_by_filter(current, entry)
         return NOTHING if answered is None else _told(answered, entry, failure)
 
@@ -132,6 +129,11 @@ class Explaining(Keeper):
         questions: list[dict[str, Any]] = []
         judges: list[Callable[[Mapping[str, Any]], dict[str, Any]]] = []
         for entry in reversed(failure.chain):
+            if is_absent_package(entry) and len(questions) < _PATHS_A_REPORT:
+                folders = current.preparation.module_directories
+                questions.append({"module": entry.name, "folders": folders})
+                judges.append(partial(_package, current, entry, failure))
+                continue
             if not wants_paths(entry) or len(questions) >= _PATHS_A_REPORT:
                 continue
             if entry.site == PROGRAM and entry.path is not None and "/" not in entry.path:
@@ -147,7 +149,9 @@ class Explaining(Keeper):
             return
 
         def answered(answers: list[dict[str, Any]]) -> None:
-            found = (judge(answer) for judge, answer in zip(judges, answers, strict=False))
+            # What could not be looked up is no answer but for a package, whose absence is then only likely.
+            known = answers or [{}] * len(judges)
+            found = (judge(answer) for judge, answer in zip(judges, known, strict=False))
             done(next(filter(None, found), NOTHING))
 
         self._lookups.ask(current.sandbox.pid, questions, answered)
@@ -179,6 +183,18 @@ def _search_paths(current: Current) -> dict[str, str]:
     return {"inside": inside, "outside": os.environ.get("PATH") or os.defpath}
 
 
+def _package(current: Current, entry: Entry, failure: Failure, answer: Mapping[str, Any]) -> dict[str, Any]:
+    if answer.get("present") is True:
+        return NOTHING
+    sure = answer.get("present") is False and entry.name not in sys.stdlib_module_names
+    made = _made(
+        "package_absent", current.preparation.profile.name, "installed in the kernel's environment: no"
+    )
+    subject = _subject("package", entry.name)
+    made = replace(made, subject=subject, confidence="certain" if sure else "likely")
+    return _told(made, entry, failure)
+
+
 def _program(current: Current, entry: Entry, failure: Failure, answer: Mapping[str, Any]) -> dict[str, Any]:
     if answer.get("outside") is not True or answer.get("inside") is not False or entry.errno != 2:
         return NOTHING
@@ -189,6 +205,8 @@ def _program(current: Current, entry: Entry, failure: Failure, answer: Mapping[s
 def _path(
     current: Current, entry: Entry, failure: Failure, path: str, answer: Mapping[str, Any]
 ) -> dict[str, Any]:
+    if not answer:
+        return NOTHING
     seen = read_seen(answer)
     program = entry.site == PROGRAM
     found = why_path(
@@ -220,15 +238,18 @@ def _made(cause: str, profile: str, rule: str, number: int | None = None) -> Vio
 
 
 def _answered_by_filter(current: Current, entry: Entry) -> Violation | None:
-    """Return the violation for a call that the filter answered by itself, told to nobody."""
+    """Return the violation for a call that the filter answered by itself, told to nobody.
+
+    That the call was made at all is the worker's word alone: never more than likely.
+    """
     policy = current.handler.policy
     rule = absent_call(entry, policy.rules)
     if rule is not None:
         profile = current.preparation.profile.name
         made = _made("call_absent", profile, describe_rule(rule), number=entry.errno)
-        return replace(made, values={**made.values, "name": rule.syscall})
+        return replace(made, values={**made.values, "name": rule.syscall}, confidence="likely")
     rule = silent_socket(entry, policy.rules.get(policy.architecture.syscalls["socket"], ()))
-    return None if rule is None else _silent_call(rule, current)
+    return None if rule is None else replace(_silent_call(rule, current), confidence="likely")
 
 
 def _silent_call(rule: CompiledRule, current: Current) -> Violation:

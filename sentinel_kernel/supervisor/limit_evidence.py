@@ -65,9 +65,11 @@ class LimitEvidence:
 
     def _memory(self, current: Current, entry: Entry) -> dict[str, Any] | None:
         if entry.site != THREAD:
-            return self._meter.refused(entry.size, held=data_held(current.worker_pid, entry.held or 0))
+            held = data_held(current.worker_pid, entry.held or 0)
+            return self._meter.refused(None, held=held) or _said(self._meter.refused(entry.size, held=held))
         room = stacks_left(current.worker_pid)
-        return _of_threads(self._meter.refused(entry.size, sure=room is not None and room < 1))
+        told = self._meter.refused(None, sure=room is not None and room < 1)
+        return _of_threads(told or _said(self._meter.refused(entry.size)))
 
     def _starts(self, current: Current, entry: Entry) -> dict[str, Any] | None:
         """Return the limit of tasks by elimination, or that of memory where it is the one that threads meet first."""
@@ -78,7 +80,7 @@ class LimitEvidence:
         if room is not None and room < allowed - count_tasks(current):
             told = _of_threads(self._meter.refused(entry.size, sure=True))
             return None if told is None else {**told, "guessed": True}
-        return reached(current, "pids", "refused", 0, allowed, "count")
+        return _said(reached(current, "pids", "refused", 0, allowed, "count"))
 
     def _pids(self, current: Current) -> dict[str, Any] | None:
         sizes = current.preparation.plan.sizes
@@ -99,9 +101,11 @@ def _space(current: Current, entry: Entry) -> dict[str, Any] | None:
     for name, place, status in systems:
         size = status.f_blocks * status.f_frsize
         peak = _peak(current, name, place)
+        seen = peak >= size * _WAS_NEARLY_FULL
         # What was asked for in one call was given back with its failure, as by fallocate(2).
-        if size and (peak >= size * _WAS_NEARLY_FULL or (entry.size or 0) > status.f_bfree * status.f_frsize):
-            return {**reached(current, name, "refused", peak, size, "bytes"), "place": place}
+        if size and (seen or (entry.size or 0) > status.f_bfree * status.f_frsize):
+            told = {**reached(current, name, "refused", peak, size, "bytes"), "place": place}
+            return told if seen else _said(told)
     return _gone(current, systems, entry) if entry.gone and systems else None
 
 
@@ -150,6 +154,11 @@ def data_held(pid: int, said: int) -> int:
     return 0
 
 
+def _said(told: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a limit that only the worker's word speaks for: what it asked for, or that a start failed at all."""
+    return None if told is None else {**told, "guessed": True}
+
+
 def _of_threads(told: dict[str, Any] | None) -> dict[str, Any] | None:
     return None if told is None else {**told, "wanted": "thread"}
 
@@ -163,9 +172,11 @@ def _file_size(current: Current, entry: Entry) -> dict[str, Any] | None:
         for name, place, status in file_systems(current)
     ]
     # Nothing smaller holds a file of that size, unless it has holes.
-    if max(held, default=0) < allowed * _FILES and (entry.size or 0) < allowed:
+    seen = max(held, default=0) >= allowed * _FILES
+    if not seen and (entry.size or 0) < allowed:
         return None  # it had a lower one meanwhile
-    return reached(current, "file_size", "refused", 0, allowed, "bytes")
+    told = reached(current, "file_size", "refused", 0, allowed, "bytes")
+    return told if seen else _said(told)
 
 
 def _open_files(current: Current) -> dict[str, Any] | None:

@@ -49,8 +49,8 @@ class Lookups:
     ) -> None:
         """Look ``questions`` up and call ``done`` with as many answers, or with none where it failed.
 
-        A question is ``{"path": ...}`` or ``{"program": ..., "inside": PATH, "outside": PATH}``; ``root_pid`` is a
-        process whose root is the sandbox's.
+        A question is ``{"path": ...}``, ``{"program": ..., "inside": PATH, "outside": PATH}`` or
+        ``{"module": ..., "folders": [...]}``; ``root_pid`` is a process whose root is the sandbox's.
         """
         self._reap()
         if len(self._pending) + len(self._dying) >= _MOST:
@@ -166,6 +166,9 @@ def _one(root: int, question: dict[str, Any]) -> dict[str, Any]:
             False,
         )
         return {"inside": inside, "outside": outside}
+    module = question.get("module")
+    if module is not None:
+        return {"present": any(_has_module(folder, module) for folder in question["folders"])}
     path = question["path"]
     folder = os.path.dirname(path)
     host = question.get("host") is True
@@ -175,6 +178,20 @@ def _one(root: int, question: dict[str, Any]) -> dict[str, Any]:
         "outside": _look(root, path, beneath=False) if host else None,
         "folder_outside": _look(root, folder, beneath=False) if host else None,
     }
+
+
+def _has_module(folder: str, module: str) -> bool:
+    """Tell whether a folder of the environment's packages has a module, or leads to one that is developed elsewhere."""
+    try:
+        names = os.listdir(folder)
+    except OSError:  # an archive, or none any more
+        return False
+    return any(
+        name == module
+        or (name.startswith(f"{module}.") and name.endswith((".py", ".pyc", ".so")))
+        or (name.startswith("__editable__") and module in name)
+        for name in names
+    )
 
 
 def _folders(search: str) -> list[str]:

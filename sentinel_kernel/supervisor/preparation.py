@@ -87,6 +87,8 @@ class Preparation(Record):
     """Those that can be read; what else stands in a sandbox's way is told when it is asked to change."""
     ceiling: Sizes
     """How far a limit of the person's own may go."""
+    module_directories: tuple[str, ...] = ()
+    """Where the environment's packages are, on the host."""
 
 
 def parse_start(message: Mapping[str, Any]) -> StartRequest:
@@ -195,7 +197,7 @@ def prepare(
         absent_inside=absent_inside,
         cpus=cpus,
     )
-    return Preparation(profile, plan, reachable, ceiling)
+    return Preparation(profile, plan, reachable, ceiling, python.module_directories)
 
 
 def _audit_folder(request: StartRequest) -> str:

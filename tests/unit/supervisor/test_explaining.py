@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import errno
+import os
+import select
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sentinel_kernel.policy.failure_report import read_report
+from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.violation import VERSION, Process, Violation
-from sentinel_kernel.supervisor.explaining import _told
+from sentinel_kernel.supervisor import explaining
+from sentinel_kernel.supervisor.explaining import Explaining, _told
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ENTRY = {"ename": "OSError", "base": "OSError", "by": "remote", "errno": 1, "lines": [[5, "<module>", ""]]}
 
@@ -44,3 +53,80 @@ def test_an_errors_line_is_never_joined_to_another_cell(
     failure = read_report({"chain": [ENTRY]})
     told = _told(refused, failure.chain[0], failure)["violation"]
     assert (told["cell"], told["line"], told["started_line"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [
+        ("no_such_river", "certain"),
+        ("rivers", None),  # they are there, whatever the report says
+        ("levels", None),
+        ("gauges", None),
+        ("drafts", None),
+        ("sys", "likely"),  # no file is named so
+    ],
+)
+def test_a_package_is_absent_for_certain_only_where_it_was_looked_up(
+    tmp_path: Path, module: str, told: str | None
+) -> None:
+    (tmp_path / "rivers").mkdir()
+    for name in ("levels.py", "gauges.cpython-311-x86_64-linux-gnu.so", "__editable___drafts_1_finder.py"):
+        (tmp_path / name).touch()
+    assert _explained_import(module, (str(tmp_path),)) == told
+
+
+def test_a_package_that_could_not_be_looked_up_is_likely_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sentinel_kernel.supervisor.lookups._MOST", 0)
+    assert _explained_import("no_such_river", ()) == "likely"
+
+
+def _explained_import(module: str, folders: tuple[str, ...]) -> str | None:
+    ledger: Any = SimpleNamespace(violations=list, coarse=set)
+    evidence: Any = SimpleNamespace(told=list)
+    current: Any = SimpleNamespace(
+        held_line=None,
+        handler=SimpleNamespace(
+            policy=SimpleNamespace(rules={}, architecture=SimpleNamespace(syscalls={"socket": 41}))
+        ),
+        preparation=SimpleNamespace(profile=SimpleNamespace(name="strict"), module_directories=folders),
+        sandbox=SimpleNamespace(pid=os.getpid()),
+    )
+    entry = {
+        **ENTRY,
+        "ename": "ModuleNotFoundError",
+        "base": "ModuleNotFoundError",
+        "by": "call",
+        "name": module,
+    }
+    answers: list[dict[str, Any]] = []
+    asks = Explaining(lambda *_: None, ledger, evidence)
+    try:
+        asks.explain(current, 1, {"report": {"chain": [{**entry, "errno": None}]}}, answers.append)
+        while not answers:
+            ready = select.select(list(asks.descriptors()), [], [], 20)[0]
+            assert ready, "no answer"
+            asks.serve(dict.fromkeys(ready, select.POLLIN))
+    finally:
+        asks.close()
+    return answers[0]["violation"]["confidence"] if answers[0] else None
+
+
+def test_a_call_that_the_filter_alone_would_have_answered_is_never_certain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rule: Any = SimpleNamespace(syscall="io_setup")
+    monkeypatch.setattr(explaining, "absent_call", lambda *_: rule)
+    monkeypatch.setattr(explaining, "describe_rule", lambda _: "ERRNO(ENOSYS) io_setup")
+    policy = SimpleNamespace(rules={})
+    current: Any = SimpleNamespace(
+        handler=SimpleNamespace(policy=policy),
+        preparation=SimpleNamespace(profile=SimpleNamespace(name="strict")),
+    )
+    failure = read_report({"chain": [{**ENTRY, "errno": errno.ENOSYS, "call": 206}]})
+    made = explaining._answered_by_filter(current, failure.chain[0])
+    assert made is not None
+    assert made.confidence == "likely"
+    words = complete(made).message
+    assert words is not None
+    assert "io_setup" in words.en
+    assert "io_setup" in words.zh

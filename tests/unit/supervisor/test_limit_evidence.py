@@ -101,7 +101,53 @@ def test_a_thread_that_did_not_start_met_the_limit_that_comes_first(
     found = [evidence.measured(current, name, entry) for name in ("pids", "memory", "starts")]
     first = next(one for one in found if one is not None)
     assert first["name"] == told
+    # Of tasks that are not many, and stacks that have room, there is the worker's word alone.
+    measured = (told == "memory" and room == 0) or (told == "pids" and tasks > 1000)
+    assert first.get("guessed", False) is not measured
     assert first.get("wanted") == ("thread" if told == "memory" else None)
+
+
+@pytest.mark.parametrize(
+    ("peak", "asked", "guessed"), [(0, 1 << 50, True), (9 << 20, 0, False), (0, 0, None)]
+)
+def test_room_that_was_only_asked_for_is_never_certain(
+    monkeypatch: pytest.MonkeyPatch, peak: int, asked: int, guessed: bool | None
+) -> None:
+    status = SimpleNamespace(f_blocks=16 << 8, f_bfree=16 << 8, f_frsize=4096)
+    monkeypatch.setattr(limit_evidence, "file_systems", lambda _: [("tmp", "/tmp", status)])
+    monkeypatch.setattr(limit_evidence, "fullness", lambda *_: None)
+    current: Any = SimpleNamespace(
+        preparation=SimpleNamespace(
+            plan=SimpleNamespace(home="/home/u", sizes=SimpleNamespace(file_size_bytes=1 << 20)),
+            profile=SimpleNamespace(name="strict"),
+        ),
+        backend=SimpleNamespace(name="fallback"),
+        own_limits=frozenset(),
+        held_peaks={"tmp_bytes": peak},
+        worker_pid=os.getpid(),
+    )
+    entry: Any = SimpleNamespace(path=None, size=asked, gone=False, site="")
+    none: Any = None
+    evidence = LimitEvidence(none, none)
+    monkeypatch.setattr(limit_evidence, "_limit_of", lambda *_: 1 << 20)
+    for name in ("space", "file_size"):
+        told = evidence.measured(current, name, entry)
+        assert (told is None) is (guessed is None)
+        assert told is None or told.get("guessed", False) is guessed
+
+
+@pytest.mark.parametrize(("borne_out", "guessed"), [(True, False), (False, True)])
+def test_memory_that_was_only_asked_for_is_never_certain(borne_out: bool, guessed: bool) -> None:
+    def refused(size: int | None, *, held: int = 0) -> dict[str, Any] | None:  # noqa: ARG001 - the meter's
+        return {"name": "memory"} if borne_out or size else None
+
+    none: Any = None
+    meter: Any = SimpleNamespace(refused=refused)
+    current: Any = SimpleNamespace(worker_pid=os.getpid())
+    entry: Any = SimpleNamespace(site="", size=1 << 50, held=0)
+    told = LimitEvidence(none, meter).measured(current, "memory", entry)
+    assert told is not None
+    assert told.get("guessed", False) is guessed
 
 
 _HELD_MIB = 300
