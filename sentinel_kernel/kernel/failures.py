@@ -153,7 +153,12 @@ class Failures:
 
     def _say(self, violation: Json, parts: list[Part]) -> None:
         """Add the words to the error in a message."""
-        content = decode(parts[CONTENT], _ERROR_BYTES)
+        try:
+            content = decode(parts[CONTENT], _ERROR_BYTES)
+        except ProtocolError as error:
+            # The program's own words may be too long or too many to be read here: they go on as they came.
+            log(f"An error was left without its explanation: {error}")
+            return
         value, trace = content.get("evalue"), content.get("traceback")
         if not isinstance(value, str) or not isinstance(trace, list):
             return
