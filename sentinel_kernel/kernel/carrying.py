@@ -99,7 +99,7 @@ class Carrying:
             names.extend(
                 name
                 for name in found[:_MOST_NAMES]
-                if isinstance(name, str) and len(name) <= _NAME_CHARACTERS
+                if isinstance(name, str) and len(name) <= _NAME_CHARACTERS and name.isidentifier()
             )
             total = len(names)
             step()

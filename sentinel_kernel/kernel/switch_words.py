@@ -146,5 +146,7 @@ class SwitchWords:
             f"{rendering.printable(name, 60)} ({rendering.printable(reason, 100)})"
             for name, reason in cargo.left[:_SHOWN]
         )
+        # In brackets stand the answers, of which a variable's name or reason must make none.
+        shown = shown.replace("[", "(").replace("]", ")")
         more = len(cargo.left) - _SHOWN
         return shown + (self._say(f" and {more} more", f" 等 {len(cargo.left)} 个") if more > 0 else "")

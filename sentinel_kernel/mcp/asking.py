@@ -66,11 +66,17 @@ class Question(MutableRecord):
 
 
 def question(prompt: str, kernel: str) -> Question:
-    """Return the question that a prompt of the kernel's is: its options are written as ``[y] once``."""
-    options = {words.strip(): letter for letter, words in _OPTION.findall(prompt)}
+    """Return the question that a prompt of the kernel's is: its options are written as ``[y] once``.
+
+    They stand behind its last question mark: what is before it may name what cells have made.
+    """
+    end = max(prompt.rfind("?"), prompt.rfind("？")) + 1
+    options: dict[str, str] = {}
+    for letter, words in _OPTION.findall(prompt[end:]):
+        options.setdefault(words.strip(), letter)
     if NO not in options.values():
         options["no"] = NO
-    text = _OPTION.sub("", prompt).rstrip(" ,，:：")
+    text = (prompt[:end] + _OPTION.sub("", prompt[end:])).rstrip(" ,，:：")
     return Question(
         f"Kernel '{kernel}': {cleaned(text)}", options, asyncio.get_running_loop().create_future()
     )
