@@ -49,6 +49,9 @@ _OF_PATHS = frozenset({"files", "devices", "mounts", "linux-kernel", "machine"})
 STARTS, FULL = "starts", "full"
 _SQLITE_FULL = 13
 _MINUS_EAI = frozenset(range(-11, 0))
+_SOCKET_TYPE, _OF_LOOKUPS = 0xF, (1, 2)
+"""Which bits of socket(2)'s second argument are the type; SOCK_STREAM and SOCK_DGRAM."""
+
 _NEVER_A_HOST = (".invalid", ".localhost", ".test", ".example")
 """Names that no name server ever knows (RFC 6761)."""
 
@@ -119,9 +122,17 @@ def failed_lookup(
         and (
             one.resource == NAME_LOOKUP or (one.resource == NETWORK and one.values.get("family") != "AF_UNIX")
         )
+        and _asks_servers(one)
         and _is_where(one, entry, failure, now_ms, one.id in coarse, LOOKUP_MS)
     ]
     return max(found, key=lambda one: (is_sure(one, entry, failure), one.last_time_ms), default=None)
+
+
+def _asks_servers(violation: Violation) -> bool:
+    """Tell whether a refused call can be part of a look-up, which takes datagrams and streams and nothing else."""
+    if violation.syscall not in ("socket", "socketpair") or len(violation.arguments) < 2:
+        return violation.syscall != "socketpair"
+    return violation.syscall == "socket" and violation.arguments[1].value & _SOCKET_TYPE in _OF_LOOKUPS
 
 
 def is_sure(violation: Violation, entry: Entry, failure: Failure) -> bool:

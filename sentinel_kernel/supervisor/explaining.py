@@ -277,17 +277,13 @@ def _subject(kind: str, text: str | None) -> Subject | None:
 
 
 def _recast(violation: Violation, cause: str, host: str | None, *, address: bool = False) -> Violation:
-    """Return a refused call as what it meant to the program; it keeps its id, and so its display."""
+    """Return a refused call as what it meant to the program; it keeps its id, and so its display, and the call."""
     subject = _subject("host", host)
     if address:
         subject = _subject("address", violation.values.get("address") or None)
     return replace(
         violation,
         cause=cause,
-        syscall=None,
-        number=None,
-        architecture=None,
-        arguments=(),
         action="NETWORK",
         subject=subject,
     )
@@ -296,19 +292,29 @@ def _recast(violation: Violation, cause: str, host: str | None, *, address: bool
 def _place(entry: Entry, failure: Failure) -> dict[str, Any]:
     """Return the place that an error came from: the cell's innermost line on its way, or on that of those around."""
     at = next((one for one in (entry, *reversed(failure.chain)) if one.lines), entry)
-    library = entry.library and dict(zip(("file", "line", "function"), entry.library, strict=True))
+    library = entry.library and _frame(*entry.library)
     if not at.lines:
         return {"line": None, "function": None, "library": library}
     line = at.lines[0]
     guessed = {} if line.sure else {"confidence": "likely"}
-    return {"line": line.number, "function": line.function, "library": library, **guessed}
+    return {"line": line.number, "function": shown(line.function, 200), "library": library, **guessed}
+
+
+def _name(ename: str) -> str:
+    """Return an exception's name; what is none, as a sentence that a class was named, is not passed on."""
+    parts = ename[:200].split(".")
+    return ename[:200] if all(part.isidentifier() or part == "<locals>" for part in parts) else "Exception"
+
+
+def _frame(file: str, line: int, function: str) -> dict[str, Any]:
+    return {"file": shown(file, 200), "line": line, "function": shown(function, 200)}
 
 
 def _told(violation: Violation, entry: Entry, failure: Failure, *, sure: bool = True) -> dict[str, Any]:
     """Return the answer for a violation, completed by the error and, where it has none, by the error's place."""
     place = _place(entry, failure)
     name = violation.errno_name
-    surfaced = Surfaced(failure.chain[0].ename[:200], name)
+    surfaced = Surfaced(_name(failure.chain[0].ename), name)
     violation = replace(violation, error=surfaced)
     if violation.line is None and place["line"] is not None:
         confidence = place.get("confidence", violation.confidence)

@@ -11,6 +11,7 @@ import pytest
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.policy import attribution
 from sentinel_kernel.policy.cell_lines import CellNames, file_name
+from sentinel_kernel.policy.decode import Argument
 from sentinel_kernel.policy.failure_report import REPORT_BYTES, Failure, read_report, to_json, typed
 from sentinel_kernel.policy.memory_signs import size_tells
 from sentinel_kernel.policy.path_attribution import (
@@ -123,6 +124,14 @@ def test_a_lookup_fails_for_a_refusal_and_not_for_a_name_that_never_is() -> None
     assert not explained(host="rivers.invalid")
     assert not explained(by="raise")
     assert not explained(errno=111)
+
+
+@pytest.mark.parametrize(("kind", "explains"), [(1, True), (2 | 0o2000000, True), (3, False), (5, False)])
+def test_a_lookup_fails_for_no_raw_socket(kind: int, explains: bool) -> None:
+    arguments = (Argument("family", 2, "AF_INET"), Argument("type", kind, ""))
+    one = failure({"base": "gaierror", "errno": -3, "host": "rivers.org"})
+    refused = refusal(arguments=arguments)
+    assert (attribution.failed_lookup(one.chain[0], one, [refused], NOW) is not None) is explains
 
 
 @pytest.mark.parametrize(
