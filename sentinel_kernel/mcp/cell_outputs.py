@@ -15,7 +15,16 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-UNTRUSTED = ["stdout", "stderr", "result", "displays", "error"]
+OUTPUTS = ["stdout", "stderr", "result", "displays", "error"]
+"""The fields that are the cell's own."""
+
+OF_VIOLATION = [
+    "arguments", "error.ename", "function", "library", "process.command", "remedies[].code", "remedies[].text",
+    "source", "subject", "thread",
+]  # fmt: skip
+"""What a record of the sandbox's owner holds in the words of the code in it, or made of them."""
+
+UNTRUSTED = [*OUTPUTS, *(f"violations[].{name}" for name in OF_VIOLATION)]
 """The fields that the code in the sandbox has worded."""
 
 _TEXT_CHARACTERS = 20_000

@@ -12,6 +12,7 @@ from sentinel_kernel.audit import reading
 from sentinel_kernel.audit.place import read_audit_settings
 from sentinel_kernel.audit.schema import open_for_reading
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.mcp.cell_outputs import OF_VIOLATION
 from sentinel_kernel.mcp.plain_text import clean_json
 from sentinel_kernel.mcp.running_tools import Answer
 
@@ -28,7 +29,11 @@ _COLUMNS = (
     "id", "ts", "last_ts", "count", "syscall_name", "action", "result", "errno", "profile", "rule", "resource",
     "arguments", "process", "line", "semantic_msg", "hint", "remedy",
 )  # fmt: skip
-_UNTRUSTED = ["audit[].arguments", "audit[].process", "violations[].violation.source"]
+_UNTRUSTED = [
+    "audit[].arguments",
+    "audit[].process",
+    *(f"violations[].violation.{name}" for name in OF_VIOLATION),
+]
 
 
 class LookupTools:

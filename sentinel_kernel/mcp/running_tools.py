@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.mcp import cell_result
-from sentinel_kernel.mcp.cell_outputs import UNTRUSTED
+from sentinel_kernel.mcp.cell_outputs import OUTPUTS, UNTRUSTED
 from sentinel_kernel.mcp.code_check import REFUSE
 from sentinel_kernel.mcp.kernel_pool import DEFAULT_KERNEL
 from sentinel_kernel.mcp.notebook_document import read_cells
@@ -195,10 +195,10 @@ def _asker(job: Job, kernel: KernelSession) -> Asker | None:
 
 def _shorten(told: Json, room: int) -> int:
     """Take the outputs out of a cell's result where there is no room for them; return how much they take."""
-    size = sum(len(str(told[name])) for name in UNTRUSTED if told[name])
+    size = sum(len(str(told[name])) for name in OUTPUTS if told[name])
     if size <= room:
         return size
-    for name in UNTRUSTED:
+    for name in OUTPUTS:
         if told[name]:
             told["left_out"][name] = told["left_out"].get(name, 0) + len(str(told[name]))
             told[name] = {"stdout": "", "stderr": "", "displays": []}.get(name)
