@@ -59,7 +59,8 @@ class Preflight:
 
     def examine(self, cell: Cell) -> Json:
         """Look at a cell that is about to run: return the error that refuses it, or nothing."""
-        if (self.mode == OFF and self.dangerous == OFF) or len(cell.code) > _MOST_CHARACTERS:
+        too_long = len(cell.code) > _MOST_CHARACTERS
+        if (self.mode == OFF and self.dangerous == OFF) or (too_long and not self.refuses):
             return {}
         if not self._warming:
             self._warming = True
@@ -70,12 +71,13 @@ class Preflight:
             self._notebook = self._dangerous_notebook = None
         try:
             if not self._may_matter(cell.code):
-                self._keep(cell.code)
+                if not too_long:
+                    self._keep(cell.code)
                 return {}
             return self._examined(cell)
         except Exception as error:  # noqa: BLE001 - no cell's text may end the host, whatever the rules make of it
             log(f"A cell could not be looked at before it ran: {error!r}")
-            return {}
+            return _unchecked(self._host.settings.language) if self.refuses else {}
 
     def _warm(self) -> None:
         """Have the rules at hand, in a moment when nothing runs: the first cell that needs them would wait for them."""
@@ -110,7 +112,11 @@ class Preflight:
     def _examined(self, cell: Cell) -> Json:
         from sentinel_kernel.kernel import advice  # noqa: PLC0415 - only for cells that have something in them
 
+        if self.refuses and (fault := self._unread(cell.code)) is not None:
+            return advice.refusal([fault], self._host.settings.language)
         findings = self._findings(cell)
+        if fault := self._skipped(cell.code):
+            findings = (fault, *findings)
         refused = [finding for finding in findings if self._refuses(finding)]
         if refused:
             for notebook in (self._notebook, self._dangerous_notebook):
@@ -140,9 +146,25 @@ class Preflight:
     def _refuses(self, finding: Finding) -> bool:
         from sentinel_kernel.policy.preflight_finding import CERTAIN, DANGEROUS_RULES  # noqa: PLC0415 - as above
 
+        if finding.cause == "unread":
+            return self.refuses
         if finding.rules == DANGEROUS_RULES:
             return self.dangerous == REFUSE
         return self.mode == REFUSE and finding.confidence == CERTAIN
+
+    def _unread(self, code: str) -> Finding | None:
+        """Return what keeps a cell from being read at all."""
+        from sentinel_kernel.policy.preflight_unread import unread  # noqa: PLC0415 - as above
+
+        return unread(code, longest=_MOST_CHARACTERS)
+
+    def _skipped(self, code: str) -> Finding | None:
+        """Return what kept the rules, where they refuse cells, from following the one that was just read."""
+        from sentinel_kernel.policy.preflight_unread import unread  # noqa: PLC0415 - as above
+
+        modes = ((self.mode, self._notebook), (self.dangerous, self._dangerous_notebook))
+        skipped = any(mode == REFUSE and book is not None and book.skipped for mode, book in modes)
+        return unread(code, skipped=True) if skipped else None
 
     def _findings(self, cell: Cell) -> tuple[Finding, ...]:
         from sentinel_kernel.policy.dangerous import DangerousNotebook  # noqa: PLC0415 - as above
@@ -174,3 +196,17 @@ class Preflight:
                 self._notebook.under(facts)
             self._profile = profile
         return self._notebook
+
+
+def _unchecked(language: str) -> Json:
+    """Return the error of a cell that could not be looked at, where those that will be refused are not run."""
+    told, hint = (
+        ("无法检查此单元格，因此未运行。", "HINT → 原因见内核日志；请拆分或简化此单元格。")
+        if language == "zh"
+        else (
+            "This cell could not be checked, so it was not run.",
+            "HINT → The kernel's log says why; split the cell, or write it more simply.",
+        )
+    )
+    traceback = [f"PreflightRefusal: {told}", hint]
+    return {"ename": "PreflightRefusal", "evalue": f"{told} {hint}", "traceback": traceback}

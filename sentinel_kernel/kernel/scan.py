@@ -79,7 +79,7 @@ def scan_notebook(
         findings: Iterable[Finding] = [
             with_remedies(finding, reader.policy, code, leeway) for finding in reader.read(code)
         ]
-        if (fault := unread(code)) is not None:
+        if (fault := unread(code, skipped=reader.skipped)) is not None:
             findings = (fault,)
         if checker is not None:
             findings = sorted((*findings, *checker.read(code)), key=lambda one: (one.line, one.column))

@@ -39,13 +39,22 @@ class CodeCheck:
 
     def dangers(self, code: str, dangerous: str, read: DangerousNotebook) -> list[Json]:
         """Return what is dangerous in a cell that follows those that ``read`` has seen."""
-        return [] if dangerous == OFF else [finding.as_json() for finding in read.read(code)]
+        if dangerous == OFF:
+            return []
+        found = read.read(code)
+        if dangerous == REFUSE and (fault := unread(code, skipped=read.skipped)) is not None:
+            found = (*found, fault)  # what was not checked is not run
+        return [finding.as_json() for finding in found]
 
     def refusals(self, cells: Iterable[str], profile: str) -> list[list[Json]]:
         """Return for each cell what ``profile`` would refuse, run in this order, and whether it can't be read."""
         notebook = Notebook(gather(profile, self._directories(), self._workspace))
         return [
-            [finding.as_json() for finding in (*notebook.read(code), unread(code)) if finding is not None]
+            [
+                finding.as_json()
+                for finding in (*notebook.read(code), unread(code, skipped=notebook.skipped))
+                if finding is not None
+            ]
             for code in cells
         ]
 

@@ -6,7 +6,7 @@ It is about the text alone, whatever the sandbox would do: each finding names wh
 from __future__ import annotations
 
 from sentinel_kernel.policy.dangerous_code import DangerousCode
-from sentinel_kernel.policy.dangerous_shell import dangerous_lines
+from sentinel_kernel.policy.dangerous_shell import MOST_LINE, dangerous_lines
 from sentinel_kernel.policy.preflight_cell import read_cell
 from sentinel_kernel.policy.preflight_finding import CERTAIN, DANGEROUS_RULES, Finding
 from sentinel_kernel.policy.preflight_magics import shell_text
@@ -94,6 +94,8 @@ class DangerousNotebook:
         self._names = Names()
         self._sources: dict[str, str] = {}
         self._before = (self._names, self._sources)
+        self.skipped = False
+        """Whether the cell that was read last is one that could not be followed to its end."""
 
     def take_back(self) -> None:
         """Forget what the cell that was read last has bound: it is not run after all."""
@@ -101,6 +103,7 @@ class DangerousNotebook:
 
     def read(self, code: str) -> tuple[Finding, ...]:
         """Return the findings of one more cell. Never raises."""
+        self.skipped = False
         if len(code) > MOST_CHARACTERS:
             return ()
         names, sources = self._names.copy(), dict(self._sources)
@@ -114,11 +117,13 @@ class DangerousNotebook:
             for magic in cell.magics:
                 text = shell_text(magic)
                 if text is not None:
+                    self.skipped |= any(len(line) > MOST_LINE for line in text[0].split("\n"))
                     found |= {(text[1] + line, 0, rule) for line, rule in dangerous_lines(text[0])}
             lines = code.split("\n")
             told = tuple(_finding(*one, lines, cell.indentation) for one in sorted(found)[:MOST_FINDINGS])
         except Exception:  # noqa: BLE001 - no text of a cell's may end who reads it; nothing is said of this one
-            return ()  # most often deeper than any person writes
+            self.skipped = True  # most often deeper than any person writes
+            return ()
         self._before = (self._names, self._sources)
         self._names, self._sources = names, sources
         return told

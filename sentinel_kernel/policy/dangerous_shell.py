@@ -42,7 +42,7 @@ _BROAD = re.compile(
 )
 _SEPARATORS = frozenset((";", "&", "&&", "|", "||", "|&", "(", ")", "{", "}", "do", "then", "else"))
 _MOST_TEXT = 64 * 1024
-_MOST_LINE = 2000
+MOST_LINE = 2000
 """A longer line is cut: what is searched for fits, and some searches take the square of a line's length."""
 
 
@@ -51,7 +51,7 @@ def dangerous_lines(text: str) -> Iterator[tuple[int, str]]:
     if len(text) > _MOST_TEXT:
         return
     seen = set()
-    plain = "\n".join(line[:_MOST_LINE] for line in _without_comments(text).split("\n"))
+    plain = "\n".join(line[:MOST_LINE] for line in _without_comments(text).split("\n"))
     for rule, pattern in _PATTERNS:
         for match in pattern.finditer(plain):
             seen.add((plain.count("\n", 0, match.start()), rule))

@@ -34,6 +34,8 @@ class Notebook:
         self._judge = CallJudge(System(facts))
         self._number = 0
         self._before: tuple[Names, frozenset[str]] | None = None
+        self.skipped = False
+        """Whether the cell that was read last is Python that could not be followed."""
         self.tokens: frozenset[str] = frozenset()
         """Names that the cells so far have bound to something that matters."""
 
@@ -60,6 +62,7 @@ class Notebook:
         """Return the findings of one more cell, which is run after those that were read before. Never raises."""
         self._number += 1
         self._before = None
+        self.skipped = False
         if len(code) > MOST_CHARACTERS:
             return ()
         names = self._names.copy()
@@ -70,7 +73,8 @@ class Notebook:
             seen = Walk(cell, names, self._judge, self._number).run()
             found = _findings(seen, code.split("\n"), cell.indentation, self._facts)
         except Exception:  # noqa: BLE001 - no text of a cell's may end who reads it; nothing is said of this one
-            return ()  # most often deeper than any person writes
+            self.skipped = True  # most often deeper than any person writes
+            return ()
         self._before = (self._names, self.tokens)
         self._names = names
         self.tokens = frozenset(
@@ -102,7 +106,8 @@ def _matters(value: object) -> bool:
 def _findings(seen: Iterable[Seen], lines: list[str], indentation: int, facts: Facts) -> tuple[Finding, ...]:
     found: dict[tuple[int, str, str], Finding] = {}
     for one in seen:
-        if one.handled or len(found) >= MOST_FINDINGS:
+        # What is certain has places of its own: no number of guesses may crowd it out.
+        if one.handled or len(found) >= MOST_FINDINGS * (2 if one.certain else 1):
             continue
         text = lines[one.line - 1] if 0 < one.line <= len(lines) else ""
         judged = one.judged

@@ -25,13 +25,28 @@ _NOT_PYTHON_HINT = Text(
     "请修正这一行；若是其他语言，请让单元格以相应的 %% 魔法命令开头。",
 )
 
+_TOO_DEEP = Text(
+    "This cell can't be followed, as its expressions are nested too deeply or its lines too long: not all was checked.",
+    "此单元格的表达式嵌套过深或行过长，无法跟踪：其中的内容未全部检查。",
+)
+_TOO_DEEP_HINT = Text("Split the long expressions or lines.", "请拆分过长的表达式或行。")
 
-def unread(code: str) -> Finding | None:
-    """Return what there is to say of a cell that can't be read, None of one that can. Never raises."""
-    too_long = len(code) > MOST_CHARACTERS
+
+def unread(code: str, *, skipped: bool = False, longest: int = MOST_CHARACTERS) -> Finding | None:
+    """Return what there is to say of a cell that can't be read, None of one that can. Never raises.
+
+    ``skipped``: whether the rules could not follow it though it is Python; ``longest``: characters that are read.
+    """
+    too_long = len(code) > longest
     line = 1 if too_long else unread_line(code)
     if line is None:
-        return None
+        if not skipped:
+            return None
+        line, words = 1, ("too deep", _TOO_DEEP, _TOO_DEEP_HINT)
+    elif too_long:
+        words = ("too long", _TOO_LONG, _TOO_LONG_HINT)
+    else:
+        words = ("no Python", _NOT_PYTHON, _NOT_PYTHON_HINT)
     lines = code.split("\n")
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     return Finding(
@@ -39,10 +54,10 @@ def unread(code: str) -> Finding | None:
         line=line,
         column=1,
         what=UNREAD,
-        rule=f"{UNREAD}: {'too long' if too_long else 'no Python'}",
+        rule=f"{UNREAD}: {words[0]}",
         confidence=LIKELY,
-        message=_TOO_LONG if too_long else _NOT_PYTHON,
-        hint=_TOO_LONG_HINT if too_long else _NOT_PYTHON_HINT,
+        message=words[1],
+        hint=words[2],
         rules=UNREAD,
         source=shown(text.strip()),
     )

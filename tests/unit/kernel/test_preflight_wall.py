@@ -111,3 +111,50 @@ def test_what_helps_is_found_out_for_those_findings_alone_that_are_shown(
     code = "".join(f"open('/etc/{n}', 'w')\n" for n in range(50))
     assert examiner.examine(cell(code))["ename"] == "PreflightRefusal"
     assert len(asked) == MOST_SHOWN
+
+
+UNFOLLOWED = [
+    "import socket\ny = 1" + "+1" * 900 + "\nsocket.socket()",
+    "import socket\ny = " + "-" * 3000 + "1\nsocket.socket()",
+    "import socket\nsocket.socket()\n#" + "x" * 70_000,
+    "import socket\nsocket.socket()\nif",
+]
+
+
+@pytest.mark.parametrize("code", [*UNFOLLOWED, "eval(input())\ny = 1" + "+1" * 900])
+@pytest.mark.parametrize("modes", [("refuse", "off"), ("off", "refuse"), ("refuse", "refuse")])
+def test_what_can_not_be_read_is_not_run_where_cells_are_refused(code: str, modes: tuple[str, str]) -> None:
+    """Depth and padding are no way past the rules; where they only advise, the cell runs."""
+    code += "\neval(input())" * (modes[0] == "off" and "eval" not in code)
+    code += "\nimport os\nos.chroot('/')" * (modes[1] == "off" and "socket" not in code)
+    assert Preflight(host(*modes)).examine(cell(code))["ename"] == "PreflightRefusal"
+    advised = ["advise" if mode == "refuse" else mode for mode in modes]
+    assert Preflight(host(*advised)).examine(cell(code)) == {}
+
+
+def test_a_long_line_of_a_shell_is_not_run_where_dangerous_code_is_refused() -> None:
+    """It is searched only so far."""
+    code = "%%bash\necho " + "x" * 3000 + "; rm -rf /"
+    assert Preflight(host("off", "refuse")).examine(cell(code))["ename"] == "PreflightRefusal"
+
+
+def test_guesses_do_not_crowd_out_what_is_certain() -> None:
+    """Only so many findings are kept of a cell."""
+    code = (
+        "import os\ndef f():\n    os.chroot('/')\n" + "if x:\n    os.chroot('/')\n" * 150 + "os.chroot('/')"
+    )
+    assert Preflight(host("refuse")).examine(cell(code))["ename"] == "PreflightRefusal"
+
+
+def test_honest_cells_run_where_cells_are_refused() -> None:
+    """Also long ones, which the rules have nothing to say of, and IPython's own lines."""
+    for code in ("x = 1\n" * 20_000, "import socket\nsocket?", "import os\nprint(os.getcwd())\n!ls"):
+        assert Preflight(host("refuse", "refuse")).examine(cell(code)) == {}
+
+
+@pytest.mark.parametrize("stage", ["_may_matter", "_findings", "_under_profile", "_refuses"])
+def test_what_fails_while_a_cell_is_looked_at_refuses_it(monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+    """Where it was asked that cells be refused, the kernel fails closed."""
+    examiner = Preflight(host("refuse"))
+    monkeypatch.setattr(examiner, stage, broken)
+    assert examiner.examine(cell("import socket\nsocket.socket()"))["ename"] == "PreflightRefusal"
