@@ -101,4 +101,12 @@ def violations_data(told: SessionViolations, number: int) -> Json:
     """Return the bundle of the ``number`` last violations as data, the oldest first (violation.schema.json)."""
     records = fitting(told.newest(number))
     document = {"version": VERSION, "known": len(told), "violations": records}
-    return {"application/json": document, "text/plain": json.dumps(document, ensure_ascii=False, indent=1)}
+    return {
+        "application/json": document,
+        "text/plain": _seen(json.dumps(document, ensure_ascii=False, indent=1)),
+    }
+
+
+def _seen(text: str) -> str:
+    """Return JSON with what can't be seen, as a change of direction, in JSON's own escapes; it says the same."""
+    return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text)

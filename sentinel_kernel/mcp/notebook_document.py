@@ -50,6 +50,8 @@ def read_cells(workspace: str, path: str | None, document: object) -> list[CodeC
 
 def _read(workspace: str, path: str) -> str:
     """Return the text of a file in the workspace; no other file of the person's is read for a client."""
+    if "\0" in path or not _is_text(path):
+        raise SentinelError(f"{path!r} is no path.", "Name a file in the workspace, relative to it.")
     root = os.path.realpath(workspace)
     place = os.path.realpath(os.path.join(root, path))
     if os.path.commonpath([root, place]) != root:
@@ -72,6 +74,15 @@ def _read(workspace: str, path: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SentinelError(f"{path!r} is not UTF-8 (byte {error.start}).", "Save it as UTF-8.") from None
+
+
+def _is_text(value: str) -> bool:
+    """Tell whether a string can be written as UTF-8: JSON can name halves of characters."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _parsed(text: str, name: str) -> object:
@@ -103,6 +114,8 @@ def _cells(document: Any, name: str) -> list[CodeCell]:  # noqa: ANN401 - any JS
             source = "".join(source)
         if not isinstance(source, str):
             raise SentinelError(f"Cell {number} of {name!r} has no source.")
+        if not _is_text(source):
+            raise SentinelError(f"Cell {number} of {name!r} is not UTF-8.", "Save it as UTF-8.")
         if cell.get("cell_type") == "code":
             count += 1
             if source.strip():
