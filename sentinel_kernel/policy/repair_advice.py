@@ -166,6 +166,9 @@ def translate_error(
         words = load_mappings().error_words([known], profile)
         if words is not None:
             message, hint = Text(words.message_en, words.message_zh), Text(words.hint_en, words.hint_zh)
+    elif violation.cause.startswith("path_") and syscall is None:
+        # Nobody has looked whether the path is there.
+        message = Text(f"Probably: {message.en}", f"很可能：{message.zh}")
     return Translated(done.cause, message, hint, done.remedies)
 
 

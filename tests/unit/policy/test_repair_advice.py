@@ -123,3 +123,10 @@ def test_any_cause_and_any_text_have_an_answer(what: str, code: str, path: str |
         return
     assert repair.code is None or parses(repair.code)
     as_json(repair)
+
+
+def test_a_path_that_nobody_looked_up_is_told_as_probable() -> None:
+    told = translate_error(LEEWAY, errno=errno.ENOENT, path="/data/levels.csv")
+    assert told.cause == "path_hidden"
+    assert told.message.en.startswith("Probably: ")
+    assert told.message.zh.startswith("很可能：")
