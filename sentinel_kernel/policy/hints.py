@@ -87,7 +87,7 @@ def complete(
     if answer is not None:
         message = _joined(message, Text(answer[0], answer[1]))
         hint = _joined(Text(answer[2], answer[3]), hint)
-    if violation.outcome == "killed":
+    if violation.outcome == "killed" and violation.cause == "call":
         message = _joined(message, _ENDED)
     helps = remedy_hint(violation, remedies, code=code, leeway=leeway)
     if not helps.en and violation.limit is not None and "machine" not in violation.values:
