@@ -84,9 +84,12 @@ def test_every_refused_program_is_explained_and_repaired(
     verdicts = list(run_all(THEIRS))
     check(verdicts, record_property)
     assert figures(verdicts).none <= WITHOUT * len(THEIRS)
+    assert failures(list(run_all(OWN))) == ""
 
 
 def test_failures_of_ones_own_are_left_alone(record_property: Callable[[str, object], None]) -> None:
-    verdicts = list(run_all(OWN))
+    some = [one for number, one in enumerate(OWN) if number % 10 < 7]
+    assert len(some) >= 60
+    verdicts = list(run_all(some))
     record_property("figures", totals(verdicts))
     assert failures(verdicts) == ""

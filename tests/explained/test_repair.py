@@ -75,6 +75,7 @@ BEFORE = {"wall clock": "%sentinel_limit wall=1"}
 AFTER = "%sentinel_limit memory=profile open_files=profile wall=profile\n%sentinel_profile strict"
 
 
+@pytest.mark.soak  # the corpus tries some of each kind every time
 @pytest.mark.parametrize("case", CASES)
 def test_the_first_remedy_makes_the_cell_run(strict: Notebook, case: str) -> None:
     code = CASES[case].lstrip()
