@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,8 +62,9 @@ def check_legible(lab: LabPage, index: int) -> None:
     assert boxes.count() >= 1
     for place in range(boxes.count()):
         box = boxes.nth(place)
+        # A card that is being drawn anew with its count has no text for a moment.
+        wait_until(lambda box=box: box.evaluate(CONTRAST), "the box has text")
         ratios = box.evaluate(CONTRAST)
-        assert ratios
         assert [entry for entry in ratios if entry["ratio"] < ENOUGH] == []
         inner, outer = box.bounding_box(), lab.cell(index).bounding_box()
         assert inner is not None

@@ -106,7 +106,9 @@ def test_a_back_end_that_is_asked_for_and_missing_is_an_error_with_its_repair(
         supervised.start(work, payload=["/usr/bin/true"])
         told = supervised.wait("unavailable")
         assert f"SENTINEL_LIMITS_BACKEND={wanted} is not to be had: " in told["cause_en"]
-        assert told["remedy_en"].startswith("Start JupyterLab in ")
+        # It depends on the cause: no control groups of version 2 are mounted, or none is delegated.
+        assert told["remedy_en"].startswith(("Start JupyterLab in ", "To have it: "))
+        assert "SENTINEL_LIMITS_BACKEND" in told["remedy_en"]
         # What was wrong is no reason not to go on with another one.
         assert supervised.run(work, ["/usr/bin/true"], limits_backend="fallback")["status"] == 0
 
