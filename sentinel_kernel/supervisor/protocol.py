@@ -49,6 +49,9 @@ OP_AUDIT = "audit"
 OP_WORDS = "words"
 """The words (``semantic_msg``, ``hint``, ``remedy`` ...) that the person was shown for the refusal ``violation``."""
 
+OP_FILES = "files"
+"""Lists, compares, commits, discards what cells wrote (``do``; its fields: workspace/request.py)."""
+
 EVENT_REPLY = "reply"
 EVENT_CHANNELS = "channels"
 EVENT_READY = "ready"
@@ -64,6 +67,8 @@ any more (``closed``: its id, ``why``)."""
 
 EVENT_USAGE = "usage"
 """One sample of what the sandbox uses (``sample``), and its limits where they changed (``limits``)."""
+EVENT_FILES = "files"
+"""What a cell has left of changed files, or ``progress`` of long work on them (workspace/request.py)."""
 EVENT_AUDIT = "audit"
 """The audit's state where it changed (``audit``: state, reason, remedy, path, and what was lost)."""
 
