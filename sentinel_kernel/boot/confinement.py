@@ -197,7 +197,7 @@ def hand_over(context: BootContext) -> None:
     descriptors = [context.listener]
     if context.workspace_upper >= 0:
         descriptors += [context.workspace_upper, context.workspace_context]
-    named = [*context.sized, *context.shown]
+    named = [*context.sized, *context.shown, *context.layers]
     names = [name for name, _ in named]
     descriptors += [descriptor for _, descriptor in named]
     socket.send_fds(context.report, [" ".join(["listener", *names]).encode()], descriptors)

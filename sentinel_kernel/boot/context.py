@@ -34,6 +34,8 @@ class BootContext(MutableRecord):
     listener: int = -1
     workspace_upper: int = -1
     workspace_context: int = -1
+    layers: list[tuple[str, int]] = fresh(default_factory=list)
+    """What lists and commits what cells wrote: ``upper:NAME``, ``merged:NAME``, ``context:NAME``, ``history``."""
     sized: list[tuple[str, int]] = fresh(default_factory=list)
     """Contexts (fspick(2)) of the file systems in memory whose size is the profile's, by the name of that size."""
     shown: list[tuple[str, int]] = fresh(default_factory=list)

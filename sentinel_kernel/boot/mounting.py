@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.plan import MountEntry
 
 _SKELETON_BYTES = 32 * 1024 * 1024
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _SAFE = MountFlags.NOSUID | MountFlags.NODEV
 _SEALED = MountAttributes.RDONLY | MountAttributes.NOSUID | MountAttributes.NODEV
 
@@ -48,6 +49,9 @@ def stage_root(context: BootContext) -> None:
         "sentinel-held", uppers, "tmpfs", _SAFE, f"size={size},nr_inodes={inodes_for(size)},mode=0755"
     )
     context.sized.append(("disk_bytes", mounts.pick_file_system(uppers)))
+    # Former versions of what cells wrote: beside the layers, where no path of the sandbox leads.
+    os.mkdir(f"{uppers}/history", 0o700)
+    context.layers.append(("history", os.open(f"{uppers}/history", _FOLDER)))
 
 
 def make_skeleton(context: BootContext) -> None:
@@ -223,5 +227,10 @@ def _overlay(context: BootContext, entry: MountEntry, target: str) -> None:
     options = f"lowerdir={lower},upperdir={layer}/upper,workdir={layer}/work,userxattr"
     mounts.mount("sentinel-overlay", target, "overlay", _SAFE, options)
     if entry.upper == context.plan.workspace_upper and is_within(context.plan.workspace, entry.target):
-        context.workspace_upper = os.open(f"{layer}/upper", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        context.workspace_upper = os.open(f"{layer}/upper", _FOLDER)
         context.workspace_context = mounts.pick_file_system(target)
+    elif entry.is_held:
+        context.layers.append((f"upper:{entry.upper}", os.open(f"{layer}/upper", _FOLDER)))
+        context.layers.append((f"context:{entry.upper}", mounts.pick_file_system(target)))
+    if entry.is_held:
+        context.layers.append((f"merged:{entry.upper}", os.open(target, _FOLDER)))

@@ -66,6 +66,15 @@ class MountEntry(Record):
     owned: bool = False
     """The source belongs to the user, not to the system: root must map its owner (idmapped mount)."""
 
+    @property
+    def is_held(self) -> bool:
+        """Whether what cells write there is held for the person to commit: the workspace, and folders of data."""
+        return (
+            self.kind is MountKind.OVERLAY
+            and not self.sealed
+            and (self.upper == "workspace" or self.upper.startswith("data"))
+        )
+
 
 class Identity(Record):
     """Who runs outside (``host_*``) and who that is inside; one id each, nothing else is mapped."""

@@ -17,21 +17,23 @@ from sentinel_kernel.boot.sequence import boot
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.linux import mounts, namespaces
 from sentinel_kernel.linux.seccomp import Listener
-from sentinel_kernel.policy.plan import SHOWN_FILES, inodes_for
-from sentinel_kernel.record import MutableRecord, fresh
+from sentinel_kernel.policy.plan import SHOWN_FILES, Sizes, inodes_for
+from sentinel_kernel.record import MutableRecord, field_names, fresh
+from sentinel_kernel.supervisor.held_folders import HeldFolders, held_folders, open_lowers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sentinel_kernel.policy.plan import BootPlan, Sizes
+    from sentinel_kernel.policy.plan import BootPlan
     from sentinel_kernel.supervisor.backend import Backend
 
 _BOOT_SECONDS = 20.0
 _END_SECONDS = 5.0
 _REPORT_BYTES = 4096
-_HANDED_OVER = 16
+_HANDED_OVER = 250
 """More descriptors than a child has to hand over."""
+_SIZES = frozenset(field_names(Sizes))
 _PLACE_REMEDY = "Set SENTINEL_LIMITS_BACKEND=fallback, which needs no control group."
 DIED = "boot"
 """The step of a set-up whose process ended without naming one: it was killed."""
@@ -60,6 +62,8 @@ class Sandbox(MutableRecord):
     """Contexts of the file systems in memory whose size is the profile's, by the name of that size."""
     shown: Mapping[str, int] = fresh(default_factory=dict)
     """Files that stand for the machine's own inside, by name, open for writing."""
+    held: HeldFolders = fresh(default_factory=HeldFolders)
+    """The folders whose changes are held."""
     exit_status: int | None = None
 
     def end(self) -> int:
@@ -92,6 +96,7 @@ class Sandbox(MutableRecord):
         self.listener.close()
         self.control.close()
         self.report.close()
+        self.held.close()
         for name in ("pidfd", "error_output", "workspace_upper", "workspace_context"):
             descriptor = getattr(self, name)
             if descriptor >= 0:
@@ -109,6 +114,7 @@ class Sandbox(MutableRecord):
         """Make the workspace show what changed in the host's folder since the last call."""
         if self.workspace_context >= 0:
             mounts.reconfigure(self.workspace_context)
+        self.held.refresh()
 
     def resize(self, sizes: Sizes) -> list[str]:
         """Give the file systems in memory these sizes; return the names of those that hold more than that now."""
@@ -159,6 +165,7 @@ def start_sandbox(
         go_child, go = _pipe(child_ends, own_ends)
         for tree in trees.values():
             child_ends.callback(os.close, tree)
+        lowers = open_lowers(plan, own_ends)
         try:
             pid, pidfd, placed = _clone(backend.group)
         except OSError as error:
@@ -210,6 +217,7 @@ def start_sandbox(
         names, descriptors = _receive_hand_over(report)
         sized = descriptors[len(descriptors) - len(names) :]
         del descriptors[len(descriptors) - len(names) :]
+        handed = list(zip(names, sized, strict=True))
         own_ends.pop_all()
         os.close(go)
         # own_liveness stays open for this process's whole life on purpose: its end is what the child watches until
@@ -225,8 +233,9 @@ def start_sandbox(
             workspace_upper=descriptors[1] if len(descriptors) > 1 else -1,
             workspace_context=descriptors[2] if len(descriptors) > 1 else -1,
             boot_seconds=time.monotonic() - started,
-            sized=tuple(named for named in zip(names, sized, strict=True) if named[0] not in SHOWN_FILES),
-            shown={name: file for name, file in zip(names, sized, strict=True) if name in SHOWN_FILES},
+            sized=tuple(named for named in handed if named[0] in _SIZES),
+            shown={name: file for name, file in handed if name in SHOWN_FILES},
+            held=held_folders(plan, handed, descriptors[1] if len(descriptors) > 1 else -1, lowers),
         )
         # One that was killed meanwhile is seen by its pidfd, as any other that dies.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
