@@ -9,7 +9,7 @@ A request is ``{"op": "files", "id": n, "do": WORD, ...}`` with these fields, al
 - ``answers``: ``{"overwrite": bool, "delete": bool, "dangerous": bool, "conflict": bool}``: what the person
   said yes to.
 - ``seen``: that of the answer that asked; where what needs a yes is another by now, it is asked anew.
-- ``offset``: of ``export``, in bytes.
+- ``offset``: of ``export``, in bytes; ``side``: ``after`` (the cell's file, the default) or ``before`` (the host's).
 
 An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"ok": false, "code": CODE,
 "message": TEXT}``; the text is technical, the host words the code (:data:`CODES`). Else ``"ok": true`` and:
@@ -21,9 +21,8 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
   needs a question of its own or can't be), ``autocommit``, ``binary``. ``left_out`` counts what lies beyond the
   bounds of a walk and is in no page.
 - ``diff``: ``{"diffs": [DIFF...], "page", "more"}``. A diff has ``path``, ``layer``, ``kind``, ``size``,
-  ``host_size``, ``form`` (``text``, ``notebook``, ``table``, ``image``, ``binary``, ``special``), ``lines``
-  (unified diff or summary), ``cut`` (lines are missing), and of an image ``before`` and ``after`` (base64 of a
-  small PNG, or empty).
+  ``host_size``, and the fields of workspace/difference.py (``form``, ``cut`` ...); of what is no file, ``form`` is
+  ``special``. Pictures are fetched by ``export``.
 - ``commit``: either ``{"needs": [{"what": "overwrite" | "delete" | "dangerous" | "conflict", "paths": [<= 20],
   "count": n}], "seen"}``, and nothing was done; or ``{"committed": DONE, "failed": FAILED, "held", "bytes"}``.
 - ``discard``: ``{"discarded": DONE, "failed": FAILED, "held", "bytes"}``.
@@ -83,7 +82,8 @@ ANSWER_BYTES: Final = 100 * 1024
 
 _MOST_PATHS: Final = 100
 _PATH_CHARACTERS: Final = 4096
-_FIELDS: Final = frozenset({"op", "id", "do", "paths", "page", "answers", "seen", "offset"})
+_FIELDS: Final = frozenset({"op", "id", "do", "paths", "page", "answers", "seen", "offset", "side"})
+_SIDES: Final = ("after", "before")
 _SEEN_CHARACTERS: Final = 64
 _MOST: Final = 1 << 62
 
@@ -98,6 +98,7 @@ class FilesRequest(Record):
     """The names of what the person said yes to."""
     seen: str = ""
     offset: int = 0
+    side: str = "after"
 
     def to_json(self) -> dict[str, Any]:
         """Return the request's own fields, as :func:`read_request` takes them."""
@@ -108,6 +109,7 @@ class FilesRequest(Record):
             "answers": dict.fromkeys(sorted(self.answers), True),
             "seen": self.seen,
             "offset": self.offset,
+            "side": self.side,
         }
 
 
@@ -186,6 +188,9 @@ def read_request(message: Mapping[str, Any]) -> FilesRequest:
     seen = message.get("seen") or ""
     if not isinstance(seen, str) or len(seen) > _SEEN_CHARACTERS:
         raise ProtocolError("'seen' is the text of an earlier answer.")
+    side = message.get("side") or "after"
+    if side not in _SIDES:
+        raise ProtocolError(f"'side' is one of {', '.join(_SIDES)}.")
     return FilesRequest(
         do=do,
         paths=_paths(message.get("paths")),
@@ -193,6 +198,7 @@ def read_request(message: Mapping[str, Any]) -> FilesRequest:
         answers=frozenset(name for name, yes in answers.items() if yes),
         seen=seen,
         offset=_number(message, "offset"),
+        side=side,
     )
 
 
