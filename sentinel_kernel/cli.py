@@ -100,7 +100,10 @@ def _summary(profile: Profile) -> str:
     allowed, varying = len(groups.get("ALLOW", [])), len(groups.get(BY_ARGUMENTS, []))
     fatal = ", ".join(groups.get("KILL", [])) or "none"
     shown = [f"{mount.path} ({mount.mode})" for mount in profile.filesystem.mounts]
-    writes = "writes are held in the sandbox" if profile.filesystem.allow_write_overlay else "read-only"
+    files = profile.filesystem
+    writes = "writes are held in the sandbox" if files.allow_write_overlay else "read-only"
+    if files.allow_write_overlay and files.commit == "new":
+        writes = "new files reach it, other writes are held in the sandbox"
     lines = [
         f"limits   {', '.join(limits(profile.resources)) or 'none'}",
         f"network  {network(policy)}",

@@ -47,6 +47,12 @@ class SwitchWords:
             if names:
                 rest = f" +{len(names) - _SHOWN}" if len(names) > _SHOWN else ""
                 parts.append(f"{self._say(*words)} {', '.join(names[:_SHOWN])}{rest}")
+        if more.commits:
+            parts.append(
+                self._say(
+                    "new files reach the notebook's folder by themselves", "新文件自动写入笔记本所在文件夹"
+                )
+            )
         if more.names:
             parts.append(
                 self._say(

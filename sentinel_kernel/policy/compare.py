@@ -53,7 +53,7 @@ def is_within(profile: Profile, ceiling: Profile, machine: str) -> bool:
     if profile.name == ceiling.name:
         return True
     more = _beyond(profile, ceiling)
-    return not (more.network or more.names or more.folders or more.unhidden) and not any(
+    return not (more.network or more.names or more.folders or more.unhidden or more.commits) and not any(
         _calls_beyond(profile, ceiling, machine)
     )
 
@@ -68,6 +68,8 @@ class Surplus(Record):
     """Whether names may be looked up: of no effect as long as no sandbox has a way out."""
     folders: tuple[str, ...] = ()
     unhidden: tuple[str, ...] = ()
+    commits: bool = False
+    """Whether new files that cells wrote reach the host by themselves."""
 
 
 def surplus(profile: Profile, ceiling: Profile, machine: str) -> Surplus:
@@ -84,6 +86,7 @@ def _beyond(profile: Profile, ceiling: Profile) -> Surplus:
         names=profile.network.allow_dns and not ceiling.network.allow_dns,
         folders=tuple(f"{one.path} ({one.mode})" for one in profile.filesystem.mounts if one not in folders),
         unhidden=tuple(path for path in ceiling.filesystem.hidden if path not in hidden),
+        commits=profile.filesystem.commit != "none" and ceiling.filesystem.commit == "none",
     )
 
 

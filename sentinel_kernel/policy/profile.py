@@ -22,6 +22,10 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 _DEPTH = 3
 
 
+COMMITS = ("none", "new")
+"""What is committed without a word of the person's: nothing, or new plain files (policy/committable.py)."""
+
+
 class SyscallRule(Record):
     """One rule: these calls, where their arguments lie in ``region``, get ``action``."""
 
@@ -53,6 +57,8 @@ class Filesystem(Record):
     mounts: tuple[MountRule, ...] = ()
     hidden: tuple[str, ...] = ()
     allow_write_overlay: bool = True
+    commit: str = "none"
+    """Which files that cells wrote reach the host by themselves at a cell's end: one of COMMITS."""
 
 
 class Profile(Record):

@@ -9,6 +9,7 @@ from sentinel_kernel.policy.asking import is_askable
 from sentinel_kernel.policy.floor import NAMESPACE_FLAGS, is_never_held
 from sentinel_kernel.policy.json_document import MAXIMUM_BYTES, Reader, parse
 from sentinel_kernel.policy.profile import (
+    COMMITS,
     Filesystem,
     MountRule,
     Network,
@@ -233,6 +234,7 @@ def _filesystem(reader: Reader, base: Filesystem) -> Filesystem:
         mounts=base.mounts + tuple(mounts),
         hidden=base.hidden + hidden,
         allow_write_overlay=filesystem.flag("allow_write_overlay", default=base.allow_write_overlay),
+        commit=filesystem.choice("commit", COMMITS, base.commit),
     )
     filesystem.finish()
     return result

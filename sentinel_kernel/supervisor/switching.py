@@ -86,7 +86,7 @@ def change_profile(current: Current, request: StartRequest, name: str) -> tuple[
         return request, {"live": False, "obstacles": [], "message": str(error)}
     obstacles = list(calls)
     old = current.preparation.profile
-    if profile.filesystem != old.filesystem:
+    if replace(profile.filesystem, commit=old.filesystem.commit) != old.filesystem:
         obstacles.insert(0, "filesystem")
     if obstacles:
         return request, {"live": False, "obstacles": obstacles}

@@ -37,3 +37,12 @@ def test_folders_are_named() -> None:
     hides = parse_profile("hides", '{"extends": "strict", "filesystem": {"hidden": ["secret"]}}')
     assert surplus(more, strict, "x86_64") == Surplus(folders=("/data (ro)",))
     assert surplus(strict, hides, "x86_64") == Surplus(unhidden=("secret",))
+
+
+def test_new_files_that_reach_the_host_by_themselves_are_more() -> None:
+    strict, datascience = load_profile("strict"), load_profile("datascience")
+    assert (strict.filesystem.commit, datascience.filesystem.commit) == ("none", "new")
+    assert load_profile("web").filesystem.commit == "new"
+    holds = parse_profile("holds", '{"extends": "datascience", "filesystem": {"commit": "none"}}')
+    assert surplus(datascience, holds, "x86_64") == Surplus(commits=True)
+    assert is_within(holds, datascience, "x86_64")

@@ -35,6 +35,7 @@ def write(folder: Path, name: str, **keys: Any) -> None:
         ({"name": "other"}, "$.name"),
         ({"description": 3}, "$.description"),
         ({"default_action": "MAYBE"}, "$.default_action"),
+        ({"filesystem": {"commit": "all"}}, "$.filesystem.commit"),
         ({"syscall_rules": {}}, "$.syscall_rules"),
         ({"syscall_rules": [RULE, 7]}, "$.syscall_rules[1]"),
         ({"syscall_rules": [{"action": "NOTIFY"}]}, "$.syscall_rules[0]"),
