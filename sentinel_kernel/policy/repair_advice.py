@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.violation import Violation
 
 _ID = "advice"
+_DEVICE = 0o020600
+"""The mode of a device file (<linux/stat.h>): the only kind that is refused to be made."""
 _WRITES = frozenset(
     ("open", "openat", "creat", "mkdir", "mkdirat", "rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir",
      "truncate", "chmod", "fchmodat", "chown", "fchownat", "link", "linkat", "symlink", "symlinkat", "utimensat")
@@ -194,7 +196,7 @@ def _wanted(syscall: str, code: str) -> tuple[int, ...]:
     """Return the registers that a call without any to go by most likely had."""
     if syscall == "socket":
         return (10, 1, 6) if "AF_INET6" in code else (2, 1, 0)
-    return ()
+    return {"mknod": (0, _DEVICE), "mknodat": (0, 0, _DEVICE)}.get(syscall, ())
 
 
 def _refused(syscall: str, policy: CompiledPolicy | None, arguments: tuple[int, ...]) -> Violation | None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.leeway import Leeway
     from sentinel_kernel.policy.violation import Violation
 
-_S_IFREG, _S_IFIFO, _S_IFMT = 0o100000, 0o010000, 0o170000  # <linux/stat.h>
 _DEVICES = {
     (1, 3): "/dev/null",
     (1, 5): "/dev/zero",
@@ -76,7 +75,6 @@ _Made = tuple[list[Edit], str, Text]
 
 def _mknod(case: _Case) -> _Made | None:
     edits: list[Edit] = []
-    linked = False
     for call in case.calls("os.mknod"):
         given = _arguments(call, ("path", "mode", "device"))
         if "path" not in given:
@@ -89,23 +87,15 @@ def _mknod(case: _Case) -> _Made | None:
         if _DEVICE_MODE.search(text):
             if device not in _DEVICES:
                 return None  # nothing else is a device
-            linked = True
             edits.append(case.cell.replace(call, f"{module}symlink({_DEVICES[device]!r}, {path}{extra})"))
-        elif "S_IFREG" not in text and "S_IFIFO" not in text:
-            edits.append(
-                case.cell.replace(call, f"{module}mknod({path}, {_S_IFREG:#o} | {_in_brackets(text)}{extra})")
-            )
     for start, end in _commands(case.cell):
         for found in _MKNOD_COMMAND.finditer(case.cell.text, start, end):
             known = _DEVICES.get((int(found[2][:9]), int(found[3][:9])))
             if known:
-                linked = True
                 edits.append(Edit(found.start(), found.end(), f"ln -s {known} {found[1]}"))
-    if not (case.allows("mknodat", 0, 0, _S_IFREG | 0o600) or linked):
-        return None
     return (
         edits,
-        "Link to the sandbox's own device" if linked else "Make a plain file (S_IFREG)",
+        "Link to the sandbox's own device",
         Text(
             "Devices can't be made in the sandbox; links to those that it has, and plain files, can.",
             "沙箱中不能创建设备文件；可以链接到已有的设备，或创建普通文件。",
@@ -286,7 +276,3 @@ def _is_number(node: ast.AST, value: int) -> bool:
 
 def _is_text(node: ast.AST, value: str) -> bool:
     return isinstance(node, ast.Constant) and node.value == value
-
-
-def _in_brackets(text: str) -> str:
-    return text if re.fullmatch(r"[\w.]+", text) else f"({text})"

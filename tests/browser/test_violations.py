@@ -35,7 +35,7 @@ def fetch(host):
 
 for _ in range(5):
     fetch('example.org')
-ctypes.CDLL(None).mknod(b'{LONG}', 0o600, 0)"""
+ctypes.CDLL(None).mknod(b'{LONG}', 0o20600, 0x103)"""
 CELLS = [REFUSED, "%sentinel_violations", "%sentinel_explain 2"]
 SUBSCRIBE = """() => {
   const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;

@@ -23,11 +23,6 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
 
 
 CASES = {
-    "plain file by mknod": """
-import os
-os.mknod("plain.txt")
-print("DONE", os.path.isfile("plain.txt"))
-""",
     "null device": """
 import os, stat
 os.mknod("null", stat.S_IFCHR | 0o600, os.makedev(1, 3))

@@ -25,8 +25,8 @@ CALLS: dict[str, dict[str, str]] = {
     "recent_violations": {"limit": "5"},
     "resource_usage": {},
     "translate_error": {"errno": "EPERM", "syscall": "socket"},
-    "suggest_repair": {"syscall": "mknodat", "original_code": "import os; os.mknod('x')"},
-    "scan": {"code": "import os; os.mknod('x')"},
+    "suggest_repair": {"syscall": "mknodat", "original_code": "import os; os.mknod('x', 0o20600, 259)"},
+    "scan": {"code": "import os; os.mknod('x', 0o20600, 259)"},
     "list_profiles": {},
     "explain_profile": {"name": "strict"},
 }

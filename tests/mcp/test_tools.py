@@ -30,7 +30,7 @@ TOOLS = {
     "resource_usage": {},
     "translate_error": {"errno": "EPERM", "syscall": "socket"},
     "suggest_repair": {"syscall": "socket", "original_code": "import socket\nsocket.socket()"},
-    "scan": {"code": "import os\nos.mknod('x')"},
+    "scan": {"code": "import os\nos.mknod('x', 0o20600, 259)"},
     "list_profiles": {},
     "explain_profile": {"name": "strict", "syscall": "socket"},
     "close_kernel": {},
@@ -168,12 +168,14 @@ def test_an_error_of_elsewhere_is_translated(helper: Assistant) -> None:
 
 
 def test_a_repair_is_code_that_parses_or_a_magic(helper: Assistant) -> None:
-    code = "import os\nos.mknod('plain')\nprint(os.path.exists('plain'))"
+    code = "import os\nos.mknod('null', 0o20600, 259)\nprint(os.path.exists('null'))"
     told = helper.data("suggest_repair", syscall="mknodat", original_code=code)
     assert helper.data("suggest_repair", syscall="mknodat", code=code) == told
     compile(told["repaired_code"], "<repaired>", "exec")
     assert (told["magic"], told["changed_lines"] != [], told["preflight"]) == (None, True, [])
     assert helper.cell(told["repaired_code"])["stdout"] == "True\n"
+    plain = helper.cell("import os\nos.mknod('plain')\nprint(os.path.isfile('plain'))")
+    assert (plain["stdout"], plain["violations"]) == ("True\n", [])
     server = "import socket\nsocket.create_server(('127.0.0.1', 0)).close()\nprint('up')"
     told = helper.data("suggest_repair", syscall="socket", original_code=server)
     assert told["repaired_code"] == f"%sentinel_profile datascience\n{server}"

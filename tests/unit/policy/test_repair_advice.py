@@ -40,7 +40,12 @@ LEEWAY = Leeway(
             None,
             "%sentinel_profile datascience",
         ),
-        ("mknodat", "import os\nos.mknod('x')", "import os\nos.mknod('x', 0o100000 | 0o600)", None),
+        (
+            "mknodat",
+            "import os\nos.mknod('x', 0o20600, os.makedev(1, 5))",
+            "import os\nos.symlink('/dev/zero', 'x')",
+            None,
+        ),
         ("openat", "open('/opt/x', 'w')", "open('x', 'w')", None),
         ("path_read_only", "open('/opt/x', 'w')", "open('x', 'w')", None),
         ("memory", "x = bytearray(2 << 30)", None, "%sentinel_limit memory=5G"),
