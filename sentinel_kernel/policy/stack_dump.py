@@ -82,6 +82,12 @@ def is_whole(dump: bytes) -> bool:
     return _is_main((last,)) or (last.function == "_bootstrap" and last.file.endswith("/threading.py"))
 
 
+def is_whole_of_all(dump: bytes) -> bool:
+    """Tell whether ``dump`` ends as the stacks of all threads do: the main thread, which was the first, is the last."""
+    last = _frame(dump[-2000:].rstrip(b"\n").rpartition(b"\n")[2].decode("utf-8", "replace"))
+    return dump.endswith(b"\n") and last is not None and _is_main((last,))
+
+
 def place_of(frames: Sequence[Frame], names: CellNames, *, whole: bool = True) -> Place | None:
     """Return where the call of a stack came from; None for no stack. Not ``whole``: its outer frames may be missing.
 

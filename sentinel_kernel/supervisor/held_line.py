@@ -19,6 +19,7 @@ from sentinel_kernel.policy.stack_dump import (
     MAXIMUM_BYTES,
     Place,
     is_whole,
+    is_whole_of_all,
     only_place,
     parse_crash,
     parse_stack,
@@ -26,6 +27,7 @@ from sentinel_kernel.policy.stack_dump import (
     place_of,
 )
 from sentinel_kernel.record import MutableRecord, Record, fresh, replace
+from sentinel_kernel.supervisor.thread_signals import catches, is_pending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,24 +41,19 @@ if TYPE_CHECKING:
 _SETTLE_SECONDS = 0.1
 """A dump is many small writes; one that does not end as stacks do is taken as whole so long after the last."""
 
-_SETTLE_ALL_SECONDS = 0.003
-"""The same for the stacks of all threads, of which none is the last."""
-
-_PATIENCE_SECONDS = 0.5
-_LONG_PATIENCE_SECONDS = 1.0
-"""The same where nothing but a person's answer waits."""
+PATIENCE_SECONDS = 2.0
+"""So long, on a machine that has no processor for it, a thread may take to begin: one that can't write is silent."""
 
 _SILENT_SECONDS = 0.05
 """A thread that no longer has the signal pending, and has written nothing so long after, runs no Python."""
 
 _MOST_WAITING = 32
-_WAITING_SECONDS = 0.2
+_WAITING_SECONDS = 1.0
 """So many calls stay held until it is their turn, and so long; after that they are answered, and have no line."""
 
 _DISCARDED_READS = 16
-_STATUS_BYTES = 8192
-_STATUS_READS = 128
-"""65,536 supplementary groups of ten digits fit; the signals come after them."""
+_TAIL_BYTES = 8192
+"""A whole line is in it, and a bit more."""
 
 
 class _Asked(MutableRecord):
@@ -72,10 +69,10 @@ class _Asked(MutableRecord):
 
 
 class _Waiting(Record):
-    """A held call whose turn has not come."""
+    """A held call whose turn has not come; ``thread`` None: it is not its own stack that is looked for."""
 
     process: int
-    thread: int
+    thread: int | None
     done: Done
     answer: Callable[[], object]
     until: float
@@ -149,17 +146,40 @@ class HeldLine:
         asked = self._asked
         if asked is not None and asked.thread == thread:
             self.settle(now=True)  # a thread that makes its next call has written all
-        if self._asked is None:
-            if not self.ask(process, thread, done):
-                done(None)
-            answer()
-        elif len(self._waiting) < _MOST_WAITING:
-            self._waiting.append(_Waiting(process, thread, done, answer, time.monotonic() + _WAITING_SECONDS))
-        else:
-            done(None)
-            answer()
+        self._in_turn(_Waiting(process, thread, done, answer, time.monotonic() + _WAITING_SECONDS))
 
-    def ask(self, process: int, thread: int, done: Done, patience: float = _PATIENCE_SECONDS) -> bool:
+    def ask_who_waits(self, process: int, done: Done, answer: Callable[[], object]) -> None:
+        """As :meth:`ask_held` for a call of what ``process`` waits for, which is answered behind the dump.
+
+        Once it is answered, who made it may end, and ``process`` be at its next line.
+        """
+        self._in_turn(_Waiting(process, None, done, answer, time.monotonic() + _WAITING_SECONDS))
+
+    def _in_turn(self, call: _Waiting) -> None:
+        if self._asked is None:
+            self._begin(call)
+        elif len(self._waiting) < _MOST_WAITING:
+            self._waiting.append(call)
+        else:
+            call.done(None)
+            call.answer()
+
+    def _begin(self, call: _Waiting) -> None:
+        """Ask for the stack that a held call's turn has come for."""
+        if call.thread is not None:
+            if not self.ask(call.process, call.thread, call.done):
+                call.done(None)
+            call.answer()
+            return
+
+        def found(place: Place | None) -> None:
+            call.done(place)
+            call.answer()
+
+        if not self.ask_beside(call.process, (), found):
+            found(None)
+
+    def ask(self, process: int, thread: int, done: Done, patience: float = PATIENCE_SECONDS) -> bool:
         """Signal a thread, where that is safe and no other dump is under way; False where not."""
         if self._asked is not None or not self._is_safe(process, thread, self._signal):
             return False
@@ -171,7 +191,7 @@ class HeldLine:
         process: int,
         held: Collection[int],
         done: Done,
-        patience: float = _LONG_PATIENCE_SECONDS,
+        patience: float = PATIENCE_SECONDS,
         *,
         main: bool | None = None,
     ) -> bool:
@@ -238,11 +258,9 @@ class HeldLine:
             return
         self._dump += chunk
         del self._dump[:-MAXIMUM_BYTES]
-        if self._all:
-            self._settled = time.monotonic() + _SETTLE_ALL_SECONDS
-        else:
-            whole = is_whole(bytes(self._dump[-_STATUS_BYTES:]))
-            self._settled = time.monotonic() + (0.0 if whole else _SETTLE_SECONDS)
+        tail = bytes(self._dump[-_TAIL_BYTES:])
+        whole = is_whole_of_all(tail) if self._all else is_whole(tail)
+        self._settled = time.monotonic() + (0.0 if whole else _SETTLE_SECONDS)
 
     def due_seconds(self) -> float | None:
         """Return in how many seconds :meth:`settle` has something to do, or None."""
@@ -287,10 +305,7 @@ class HeldLine:
     def _ask_next(self) -> None:
         """Answer the calls that wait, up to one whose stack is then under way."""
         while self._waiting and not self.expected:
-            waiting = self._waiting.pop(0)
-            if not self.ask(waiting.process, waiting.thread, waiting.done):
-                waiting.done(None)
-            waiting.answer()
+            self._begin(self._waiting.pop(0))
 
     def _whole_at(self, asked: _Asked, settled: float) -> float:
         """Return when to take what has come: whoever goes on writing to the pipe puts it off no longer than this."""
@@ -347,36 +362,3 @@ class HeldLine:
             waiting.answer()
         self._waiting.clear()
         os.close(self.descriptor)
-
-
-def catches(thread: int, number: int) -> bool:
-    """Tell whether a thread has a handler for a signal and does not block it (proc_pid_status(5))."""
-    caught, blocked = _signals(thread, b"SigCgt", b"SigBlk")
-    bit = 1 << (number - 1)
-    return bool(caught & bit) and not blocked & bit
-
-
-def is_pending(thread: int, number: int) -> bool:
-    """Tell whether a thread has yet to get a signal that was sent to it."""
-    return bool(_signals(thread, b"SigPnd")[0] & 1 << (number - 1))
-
-
-def _signals(thread: int, *names: bytes) -> list[int]:
-    """Return sets of a thread's signals; each is empty where there is no such thread, or all are blocked by then."""
-    try:
-        status = os.open(f"/proc/{thread}/status", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return [0 for _ in names]
-    text = b""
-    try:
-        for _ in range(_STATUS_READS):
-            chunk = os.read(status, _STATUS_BYTES)
-            text += chunk
-            if not chunk or b"\n" in text.partition(b"\nSigCgt:")[2]:
-                break
-    except OSError:
-        return [0 for _ in names]
-    finally:
-        os.close(status)
-    found = [text.partition(b"\n" + name + b":")[2].split(None, 1)[:1] for name in names]
-    return [int(digits[0], 16) for digits in found] if all(found) else [0 for _ in names]

@@ -30,7 +30,6 @@ _MOST_KINDS = 256
 """Of so many kinds in one cell: a kind has its arguments, of which a program may have as many as it likes."""
 
 _MOST_PROCESSES = 256
-_PATIENCE_SECONDS = 0.2
 _KILL_PATIENCE_SECONDS = 0.05
 
 
@@ -87,17 +86,20 @@ class Places:
                 if place is not None and place.line is not None:
                     self._started_there(process, place)
 
-            if not line.ask_beside(self._worker, (), waits, _PATIENCE_SECONDS):
-                waits(None)
-            answer()
+            line.ask_who_waits(self._worker, waits, answer)
             return
 
         def held(main: Place | None) -> None:
             line.ask_held(process, thread, lambda own: record.add(_either(own, main), placed), answer)
 
+        def seen(main: Place | None) -> None:
+            # A stack that is looked at while its thread runs may be caught between two frames: once more.
+            if main is not None or not line.ask_beside(process, {thread}, held, main=True):
+                held(main)
+
         # A thread that the running cell has started may run none of its code: then who waits for it has its line.
         young = request.is_worker and thread != process and is_younger(thread, self._began)
-        if not young or not line.ask_beside(process, {thread}, held, _KILL_PATIENCE_SECONDS, main=True):
+        if not young or not line.ask_beside(process, {thread}, seen, main=True):
             held(None)
 
     def _started_there(self, process: int, place: Place) -> None:

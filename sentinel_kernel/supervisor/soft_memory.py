@@ -7,8 +7,8 @@ import os
 import time
 
 from sentinel_kernel.linux.process import signal_thread
-from sentinel_kernel.supervisor.held_line import catches
 from sentinel_kernel.supervisor.last_words import note_place
+from sentinel_kernel.supervisor.thread_signals import catches
 from sentinel_kernel.supervisor.worker_link import MEMORY_SIGNAL
 
 TYPE_CHECKING = False

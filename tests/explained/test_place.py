@@ -134,10 +134,10 @@ REFUSED = {
     ),
     "a thread with none of the cell's code": (
         (
-            "t = threading.Thread(target=socket.socket, name='t')\nthreading.excepthook = print\nt.start()\n"
-            "t.join()\nthreading.excepthook = threading.__excepthook__"
+            "t = threading.Thread(target=socket.socket, name='t')\nthreading.excepthook = print\n"
+            "t.start(); t.join()\nthreading.excepthook = threading.__excepthook__"
         ),
-        Place(4, thread="t", confidence="likely"),
+        Place(3, thread="t", confidence="likely"),
     ),
     "a pool that runs none of the cell's code": (
         "with ThreadPoolExecutor(1, 'pool') as pool:\n    x = 1\n    failed = pool.submit(socket.socket).exception()",

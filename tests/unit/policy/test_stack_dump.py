@@ -12,6 +12,7 @@ from sentinel_kernel.policy.stack_dump import (
     Frame,
     Place,
     is_whole,
+    is_whole_of_all,
     only_place,
     parse_crash,
     parse_stack,
@@ -133,6 +134,21 @@ def test_a_stack_is_whole_once_its_bottom_is_there(text: bytes, *, whole: bool) 
 
 
 @pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (dump(LIBRARY, THREAD) + dump(LIBRARY, BOTTOM), True),
+        (dump(LIBRARY, THREAD), False),
+        (dump(LIBRARY, THREAD) + dump(LIBRARY), False),
+        (dump(LIBRARY) + b"  ...\n", False),
+        (dump(LIBRARY, BOTTOM)[:-1], False),
+        (b"", False),
+    ],
+)
+def test_the_stacks_of_all_threads_are_whole_once_the_main_threads_is(text: bytes, *, whole: bool) -> None:
+    assert is_whole_of_all(text) is whole
+
+
+@pytest.mark.parametrize(
     ("file", "shown"),
     [
         ("/home/a/.venv/lib/python3.11/site-packages/requests/adapters.py", "requests/adapters.py"),
@@ -176,6 +192,7 @@ def test_hostile_bytes_raise_nothing_and_stay_bounded(text: bytes) -> None:
     names = CellNames()
     names.begin("running", CODE)
     is_whole(text)
+    is_whole_of_all(text)
     only_place(parse_stacks(text), names)
     for frames in (parse_stack(text), parse_crash(text)):
         assert len(frames) <= 100

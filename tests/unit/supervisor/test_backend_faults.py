@@ -13,7 +13,7 @@ import pytest
 
 from sentinel_kernel.policy.plan import Sizes
 from sentinel_kernel.supervisor import current as current_module
-from sentinel_kernel.supervisor import held_line, switching
+from sentinel_kernel.supervisor import switching, thread_signals
 from sentinel_kernel.supervisor.backend import Backend, Backends, GroupBackend
 from sentinel_kernel.supervisor.cell_clock import CellClock
 
@@ -149,5 +149,5 @@ def test_signals_behind_many_groups_are_found(
     place = tmp_path / "status"
     place.write_text("Name:\tx\nGroups:\t" + "1234567890 " * 2000 + "\n" + end.format(1 << 9))
     real = os.open
-    monkeypatch.setattr(held_line.os, "open", lambda _, flags: real(place, flags))
-    assert held_line.catches(1, 10) is caught
+    monkeypatch.setattr(thread_signals.os, "open", lambda _, flags: real(place, flags))
+    assert thread_signals.catches(1, 10) is caught

@@ -67,7 +67,7 @@ class Worker:
         self.first, self.second, self.bare = map(int, self.process.stdout.readline().split())
         self.line = HeldLine(reader, STACK_SIGNAL)
         self.line.begin_cell({"msg_id": "cell", "code": CELL})
-        self.events: list[tuple[str, Any]] = []
+        self.events: list[Any] = []
 
     def ask(self, name: str, thread: int) -> None:
         """Ask as for a held call, and note what comes of it."""
@@ -166,6 +166,24 @@ def test_of_all_stacks_the_one_that_is_looked_for(worker: Worker) -> None:
     assert worker.line.ask_beside(pid, {pid, worker.bare}, found.append)
     wait_until(worker.settles, "all stacks have come")
     assert found == [None]  # two threads are in the cell
+
+
+def test_what_a_child_asks_for_is_answered_behind_the_stacks_of_who_waits_for_it(worker: Worker) -> None:
+    """Else it would end, and the cell be at its next line: on a busy machine before the stacks are written."""
+    worker.stop()
+    pid, line = worker.process.pid, worker.line
+    worker.ask("first", worker.first)
+    line.ask_who_waits(
+        pid, lambda place: worker.events.append(("child", place)), lambda: worker.events.append("end")
+    )
+    line.ask_who_waits(
+        pid, lambda place: worker.events.append(("other", place)), lambda: worker.events.append("end")
+    )
+    assert worker.events == [("first", "answered")]
+    worker.process.send_signal(signal.SIGCONT)
+    wait_until(worker.settles, "all stacks have come")
+    two_threads_wait = [("child", None), "end", ("other", None), "end"]
+    assert worker.events == [("first", "answered"), ("first", 2), *two_threads_wait]
 
 
 def test_what_was_not_asked_for_is_no_part_of_a_stack(worker: Worker) -> None:
