@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sentinel_kernel.policy.compiled import CompiledPolicy, CompiledRule
-    from sentinel_kernel.policy.profile import Profile
+    from sentinel_kernel.policy.profile import Network, Profile
 
 _LETS_THROUGH = (ActionKind.ALLOW, ActionKind.LOG)
 _MAY_LET_THROUGH = (*_LETS_THROUGH, ActionKind.ASK)
@@ -53,9 +53,9 @@ def is_within(profile: Profile, ceiling: Profile, machine: str) -> bool:
     if profile.name == ceiling.name:
         return True
     more = _beyond(profile, ceiling)
-    return not (more.network or more.names or more.folders or more.unhidden or more.commits) and not any(
-        _calls_beyond(profile, ceiling, machine)
-    )
+    return not (
+        more.network or more.names or more.requests or more.folders or more.unhidden or more.commits
+    ) and not any(_calls_beyond(profile, ceiling, machine))
 
 
 class Surplus(Record):
@@ -66,6 +66,8 @@ class Surplus(Record):
     network: bool = False
     names: bool = False
     """Whether names may be looked up: of no effect as long as no sandbox has a way out."""
+    requests: tuple[str, ...] = ()
+    """Requests of HTTP that are passed on, secrets that are added to them."""
     folders: tuple[str, ...] = ()
     unhidden: tuple[str, ...] = ()
     commits: bool = False
@@ -84,10 +86,17 @@ def _beyond(profile: Profile, ceiling: Profile) -> Surplus:
     return Surplus(
         network=profile.network.allow and not ceiling.network.allow,
         names=profile.network.allow_dns and not ceiling.network.allow_dns,
+        requests=_requests_beyond(profile.network, ceiling.network),
         folders=tuple(f"{one.path} ({one.mode})" for one in profile.filesystem.mounts if one not in folders),
         unhidden=tuple(path for path in ceiling.filesystem.hidden if path not in hidden),
         commits=profile.filesystem.commit != "none" and ceiling.filesystem.commit == "none",
     )
+
+
+def _requests_beyond(network: Network, most: Network) -> tuple[str, ...]:
+    """Return the hosts of rules and the sources of secrets that are not word by word the ceiling's too."""
+    rules = [f"HTTP {rule.host.text}" for rule in network.http if rule not in most.http]
+    return (*rules, *(secret.source for secret in network.secrets if secret not in most.secrets))
 
 
 def _calls_beyond(profile: Profile, ceiling: Profile, machine: str) -> Iterator[str]:

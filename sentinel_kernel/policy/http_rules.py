@@ -7,6 +7,10 @@ from sentinel_kernel.policy.json_document import Reader
 from sentinel_kernel.policy.network import HostRule, NetworkPolicy, host_name, parse_address, parse_rule
 from sentinel_kernel.record import Record, replace
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.policy.profile import Network
+
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """Characters of methods and header names (RFC 9110, 5.6.2)."""
 
@@ -71,24 +75,41 @@ class Secret(Record):
     prefix: str
 
 
-def read_http_rules(reader: Reader) -> tuple[HttpRule, ...]:
-    """Return the rules in ``http`` of a profile's ``network``.
+def read_requests(reader: Reader, network: Network) -> Network:
+    """Return ``network`` with the rules, secrets and index of a profile's section; rules are added to the parent's.
 
     Raises:
         ProfileError: one can't be used.
 
     """
-    return tuple(_rule(item, place) for item, place in reader.objects("http"))
-
-
-def read_secrets(reader: Reader) -> tuple[Secret, ...]:
-    """Return the secrets in ``secrets`` of a profile's ``network``.
-
-    Raises:
-        ProfileError: one can't be used.
-
-    """
-    return tuple(_secret(item, place) for item, place in reader.objects("secrets"))
+    rules = network.http + tuple(_rule(item, place) for item, place in reader.objects("http"))
+    secrets = list(network.secrets)
+    for item, place in reader.objects("secrets"):
+        secret = _secret(item, place)
+        if not any(rule.has_host(secret.host.name) and rule.methods != ("CONNECT",) for rule in rules):
+            raise ProfileError(
+                f"No rule of 'http' passes requests to {secret.host.name} on, so that nothing can be added to them.",
+                f"{place}.host",
+                'Add one: {"method": "GET", "host": "' + secret.host.name + '", "path": "/*"}.',
+            )
+        secrets.append(secret)
+    index = reader.text("index", network.index, maximum=1000)
+    scheme, mark, rest = index.partition("://")
+    if index and (
+        scheme not in PORTS or not mark or not index.isascii() or not index.isprintable() or not rest
+    ):
+        raise ProfileError(
+            "An index is the URL of its simple pages.",
+            reader.place("index"),
+            'Write "https://pypi.org/simple".',
+        )
+    if "@" in rest:
+        raise ProfileError(
+            "An index has no user name in its URL: cells would read it.",
+            reader.place("index"),
+            "Leave it out.",
+        )
+    return replace(network, http=rules, secrets=tuple(secrets), index=index)
 
 
 def _rule(item: object, place: str) -> HttpRule:

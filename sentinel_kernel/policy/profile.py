@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from sentinel_kernel.policy.http_rules import HttpRule, Secret
     from sentinel_kernel.policy.regions import Region
 
 _SUFFIX = ".json"
@@ -42,6 +43,12 @@ class Network(Record):
 
     allow: bool = False
     allow_dns: bool = False
+    http: tuple[HttpRule, ...] = ()
+    """Requests that the sandbox's proxy passes on; without any there is no proxy."""
+    secrets: tuple[Secret, ...] = ()
+    """Headers that the proxy adds to them."""
+    index: str = ""
+    """The index of packages that pip and uv use, as its URL; empty: their own default."""
 
 
 class MountRule(Record):

@@ -209,7 +209,14 @@ def _network(reader: Reader, base: Network) -> Network:
     result = Network(
         allow=network.flag("allow", default=base.allow),
         allow_dns=network.flag("allow_dns", default=base.allow_dns),
+        http=base.http,
+        secrets=base.secrets,
+        index=base.index,
     )
+    if any(network.has(key) for key in ("http", "secrets", "index")):
+        from sentinel_kernel.policy.http_rules import read_requests  # noqa: PLC0415 - few profiles have any
+
+        result = read_requests(network, result)
     network.finish()
     return result
 

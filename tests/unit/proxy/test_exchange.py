@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 
-from sentinel_kernel.policy.http_rules import HttpPolicy, read_http_rules, read_secrets
+from sentinel_kernel.policy import profile
+from sentinel_kernel.policy.http_rules import HttpPolicy, read_requests
 from sentinel_kernel.policy.json_document import Reader
 from sentinel_kernel.policy.network import Decision, NetworkPolicy, parse_rule
 from sentinel_kernel.proxy import exchange, way_out
@@ -92,7 +93,8 @@ class World:
         }
         reader = Reader(document, "$")
         rules = (parse_rule(f"{PLAIN}:{port}"), parse_rule(f"{PRIVATE}:{port}"))
-        return HttpPolicy(Network(rules), read_http_rules(reader), read_secrets(reader))
+        told = read_requests(reader, profile.Network())
+        return HttpPolicy(Network(rules), told.http, told.secrets)
 
     def run(self, talk: Callable[[Ends, int], Awaitable[Any]]) -> Any:
         async def resolve(host: str, _port: int) -> list[bytes]:
