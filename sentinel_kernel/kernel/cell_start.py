@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.cell_record import begin_fields
 from sentinel_kernel.kernel.cells import Stage
+from sentinel_kernel.kernel.files_arguments import FilesWanted
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.limit_magic import LimitChange
 from sentinel_kernel.kernel.magics import Switch, UsageError
@@ -68,6 +69,9 @@ class CellStart:
             if isinstance(action, PageWanted):
                 self._violations(cell, action, actions)
                 return
+            if isinstance(action, FilesWanted):
+                self._files(cell, action, actions)
+                return
             if action == "gauge":
                 self._host.gauge.want(cell)
                 continue
@@ -101,6 +105,19 @@ class CellStart:
             else violations_page.violations_page(told, wanted.number, chinese=chinese)
         )
         self._act(cell, rest)
+
+    def _files(self, cell: Cell, wanted: FilesWanted, rest: list[Action]) -> None:
+        def done(page: Json) -> None:
+            cell.displays.append(page)
+            self._act(cell, rest)
+
+        def refuse(why: str) -> None:
+            self.refuse(cell, {"ename": "FilesError", "evalue": why, "traceback": [f"FilesError: {why}"]})
+
+        def current(call: Callable[..., None]) -> Callable[..., None]:
+            return self._current(cell, call)
+
+        self._host.files.run(cell, wanted, current, done, refuse)
 
     def _audit(self, cell: Cell, rest: list[Action], page: Callable[[Json], Json]) -> None:
         """Show a page that needs the audit's state, once all that was reported so far is written."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from sentinel_kernel.kernel.files_arguments import OPTIONS
 from sentinel_kernel.kernel.wire import CONTENT
 from sentinel_kernel.worker.leading_block import parse_leading_block
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json
 
 _MARK = b"%sentinel_"
-_LINE = re.compile(r"[ \t]*%(sentinel_profile|sentinel_status|sentinel_violations)[ \t]+(?:\S+[ \t]+)*?(\S*)")
-_OPTIONS = {"sentinel_status": ["--live"], "sentinel_violations": ["--json", "--last"]}
+_LINE = re.compile(r"[ \t]*%(sentinel_(?:discard|files|profile|status|violations))[ \t]+(?:\S+[ \t]+)*?(\S*)")
+_OPTIONS = {**OPTIONS, "sentinel_status": ["--live"], "sentinel_violations": ["--json", "--last"]}
 
 
 def complete(request: Request, profiles: Callable[[], Sequence[str]]) -> Json | None:
@@ -36,6 +37,8 @@ def complete(request: Request, profiles: Callable[[], Sequence[str]]) -> Json | 
     if matched is None or not leading or leading[-1].line_number != typed_so_far.count("\n") + 1:
         return None
     typed = matched[2]
+    if matched[1] in OPTIONS and not typed.startswith("-"):
+        return None  # a path, which the worker knows
     known = profiles() if matched[1] == "sentinel_profile" else _OPTIONS[matched[1]]
     return {
         "status": "ok",

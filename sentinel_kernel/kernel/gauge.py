@@ -15,6 +15,7 @@ from sentinel_kernel.kernel.gauge_controls import GaugeControls
 from sentinel_kernel.kernel.gauge_widgets import GaugeWidgets
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.widgets import view_bundle
+from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.cells import Cell
@@ -247,7 +248,12 @@ class Gauge:
             (self._say("isolation", "隔离级别"), str(ready.get("rung", "-"))),
             (self._say("limits by", "限制方式"), str(ready.get("backend", "-"))),
             (self._say("calls refused so far", "已拒绝的系统调用"), str(host.displays.refusals)),
+            *self._held(),
         )
+
+    def _held(self) -> tuple[tuple[str, str], ...]:
+        count, size = self._host.files.held
+        return ((self._say("files held", "待提交文件"), f"{count} ({size_text(size)})"),) if count else ()
 
     def _picture(self, note: str = "") -> Json:
         view = self._view(note)

@@ -22,6 +22,7 @@ from sentinel_kernel.kernel.connection import read_connection
 from sentinel_kernel.kernel.deaths import death_words
 from sentinel_kernel.kernel.displays import Displays
 from sentinel_kernel.kernel.execution import Execution
+from sentinel_kernel.kernel.files_entry import FilesEntry
 from sentinel_kernel.kernel.gauge_entry import GaugeEntry
 from sentinel_kernel.kernel.large_frame import Ledger
 from sentinel_kernel.kernel.lifecycle import Lifecycle, State
@@ -107,6 +108,7 @@ class Host:
         self.widgets = HostWidgets(self.outbox)
         self.live_status = LiveStatus(self)
         self.gauge = GaugeEntry(self)
+        self.files = FilesEntry(self)
         self.usage = Usage(self.lifecycle, self.gauge.refresh_soon)
         self.summary = CellSummary(self, on=settings.cell_summary)
         self.cell_start = CellStart(self)

@@ -6,7 +6,8 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProfileError, SentinelError
-from sentinel_kernel.kernel import rendering
+from sentinel_kernel.kernel import files_arguments, rendering
+from sentinel_kernel.kernel.files_arguments import FilesTyped, FilesWanted
 from sentinel_kernel.kernel.limit_magic import LimitChange, LimitTyped, read_line
 from sentinel_kernel.kernel.page_arguments import EXPLAIN, VIOLATIONS, PageWanted, read_page
 from sentinel_kernel.kernel.preflight_magic import USAGE as PREFLIGHT_USAGE
@@ -42,10 +43,11 @@ class Switch(Record):
     how: str = ""
 
 
-Action = Switch | LimitChange | PageWanted | PreflightChange | str
+Action = Switch | LimitChange | PageWanted | PreflightChange | FilesWanted | str
 """What a checked magic line does: a switch, limits, or the page that it shows (status, live, profiles, help)."""
 
 _USAGE = {
+    **files_arguments.USAGE,
     EXPLAIN: " [N]",
     "sentinel_gauge": " [summary on|off]",
     "sentinel_limit": " [NAME=VALUE ...]",
@@ -88,6 +90,8 @@ class Magics:
         words = line.argument_text.split()
         if line.name not in HOST_MAGICS:
             raise self._unknown(line)
+        if line.name in files_arguments.MAGICS:
+            return self._files(line)
         if line.name == "sentinel_limit":
             return self._limits(words, line.line_number)
         if line.name == "sentinel_gauge" and words in ([], ["summary", "on"], ["summary", "off"]):
@@ -117,6 +121,16 @@ class Magics:
                 f"第 {line.line_number} 行：%{line.name} 不是 Sentinel 魔法命令。{meant_zh}可用的有 {known}。",
             )
         )
+
+    def _files(self, line: MagicLine) -> FilesWanted:
+        try:
+            return files_arguments.read_line(line.name, line.argument_text)
+        except FilesTyped as typed:
+            error = self._not_understood(line)
+            if typed.meant:
+                meant = self._say(f" Did you mean {typed.meant}?", f"您是想输入 {typed.meant} 吗？")
+                error = UsageError(f"{error}{meant}")
+            raise error from None
 
     def _not_understood(self, line: MagicLine) -> UsageError:
         usage = f"%{line.name}{_USAGE.get(line.name, '')}"
@@ -252,6 +266,8 @@ class Magics:
         return profiles_page(self._directories, self._ceiling, self._profile(), chinese=self._chinese)
 
     def _help_page(self) -> Json:
+        from sentinel_kernel.kernel import files_words  # noqa: PLC0415 - not on the start path
+
         rows = [
             (
                 "%sentinel_status",
@@ -327,6 +343,7 @@ class Magics:
                     "同上，针对运行前应先阅读的危险代码（advise；off）",
                 ),
             ),
+            *files_words.help_rows(chinese=self._chinese),
             ("%sentinel_reset", self._say("a fresh sandbox; variables are lost", "全新的沙箱；变量将丢失")),
             ("%sentinel_help", self._say("this page", "本页")),
         ]

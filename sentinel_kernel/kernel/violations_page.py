@@ -103,10 +103,10 @@ def violations_data(told: SessionViolations, number: int) -> Json:
     document = {"version": VERSION, "known": len(told), "violations": records}
     return {
         "application/json": document,
-        "text/plain": _seen(json.dumps(document, ensure_ascii=False, indent=1)),
+        "text/plain": seen(json.dumps(document, ensure_ascii=False, indent=1)),
     }
 
 
-def _seen(text: str) -> str:
+def seen(text: str) -> str:
     """Return JSON with what can't be seen, as a change of direction, in JSON's own escapes; it says the same."""
     return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text)

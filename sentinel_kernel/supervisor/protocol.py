@@ -74,7 +74,11 @@ EVENT_AUDIT = "audit"
 
 HOST_MAGICS = (
     "sentinel_audit",
+    "sentinel_commit",
+    "sentinel_discard",
     "sentinel_explain",
+    "sentinel_export",
+    "sentinel_files",
     "sentinel_gauge",
     "sentinel_help",
     "sentinel_limit",
@@ -82,6 +86,7 @@ HOST_MAGICS = (
     "sentinel_profile",
     "sentinel_reset",
     "sentinel_status",
+    "sentinel_undo",
     "sentinel_violations",
 )
 """The magics that the host runs; the worker gets inert ones of the same names."""

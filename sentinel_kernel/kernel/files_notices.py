@@ -1,0 +1,98 @@
+"""What a cell's end tells of files: that some are held, were saved, changed on both sides; each once, in the cell.
+
+Where nobody is there to read it (nbclient, papermill) it goes to the log alone: what such a run saves is the same
+each time. What is held is said again by the gauge alone, and the notice of it goes when nothing is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel import files_words, rendering
+from sentinel_kernel.kernel.log import log
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.host import Host
+    from sentinel_kernel.kernel.wire import Json, Part
+    from sentinel_kernel.kernel.words import Words
+
+_MOST_REMEMBERED = 1000
+_SHOWN_PATHS = 8
+
+
+class FilesNotices:
+    """Shows the notices of one host; a new sandbox does not begin them anew."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._said: set[str] = set()
+        self._held_at: tuple[str, Part] | None = None
+        """Where it stands that files are held: display id, and the header of the cell's request."""
+        self._conflicts: dict[str, None] = {}
+
+    def cell_ended(self, event: Json) -> None:
+        """Take an event of a cell's end (workspace/request.py, CellEnd)."""
+        if count := _number(event, "committed_count"):
+            self._once("saved", files_words.saved(count), _paths(event, "committed"), count)
+        self._failed(event)
+        fresh = [path for path in _paths(event, "conflicts") if path not in self._conflicts]
+        if fresh:
+            self._conflicts.update(dict.fromkeys(fresh))
+            while len(self._conflicts) > _MOST_REMEMBERED:
+                del self._conflicts[next(iter(self._conflicts))]
+            self._show(files_words.conflicts(len(fresh)), fresh, len(fresh))
+        held = _number(event, "held")
+        if held and "held" not in self._said:
+            self._said.add("held")
+            self._held_at = self._show(files_words.held(held, _number(event, "bytes")), [], 0)
+
+    def nothing_held(self) -> None:
+        """Take the notice that files are held away again: it is not so any more."""
+        if self._held_at is not None:
+            display_id, header = self._held_at
+            self._held_at = None
+            self._host.outbox.display({}, header, display_id, update=True)
+
+    def _failed(self, event: Json) -> None:
+        failed = [entry for entry in event.get("failed") or () if isinstance(entry, dict)]
+        for code in dict.fromkeys(str(entry.get("why")) for entry in failed):
+            paths = [str(entry.get("path")) for entry in failed if entry.get("why") == code]
+            self._once(f"failed {code}", files_words.not_saved(len(paths), code), paths, len(paths))
+
+    def _once(self, about: str, words: Words, paths: list[str], count: int) -> None:
+        if about not in self._said:
+            self._said.add(about)
+            self._show(words, paths, count)
+
+    def _show(self, words: Words, paths: list[str], count: int) -> tuple[str, Part] | None:
+        """Show a notice in the newest cell; return where it stands."""
+        host = self._host
+        cell = host.execution.newest()
+        log(words.message("en"))
+        if cell is None or cell.silent or not cell.allow_stdin:
+            return None
+        language = host.settings.language
+        bundle = rendering.notice_bundle(words, language, "notice")
+        if paths:
+            _name(bundle, paths, count, chinese=language == "zh")
+        display_id = host.displays.new_id()
+        host.outbox.display(bundle, cell.request.header, display_id)
+        return display_id, cell.request.header
+
+
+def _name(bundle: Json, paths: list[str], count: int, *, chinese: bool) -> None:
+    """Add the paths to a notice's bundle, beside its words: they are the cell's own."""
+    named = files_words.named(paths, count, chinese=chinese)
+    html = str(bundle["text/html"])
+    row = rendering.small(rendering.escape(named, rendering.TEXT_CHARACTERS))
+    bundle["text/html"] = f"{html.removesuffix('</div>')}{row}</div>"
+    bundle["text/plain"] = f"{bundle['text/plain']}\n  {named}"
+
+
+def _number(event: Json, name: str) -> int:
+    value = event.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _paths(event: Json, name: str) -> list[str]:
+    return [path for path in event.get(name) or () if isinstance(path, str)]

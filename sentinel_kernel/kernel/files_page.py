@@ -1,0 +1,216 @@
+"""`%sentinel_files` and what the other file magics answer: tables of what is held, done, failed.
+
+Every path is the cell's own word: it is shown escaped and cut.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel import files_words, rendering
+from sentinel_kernel.kernel.violations_page import seen
+from sentinel_kernel.policy.sizes_in_words import size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sentinel_kernel.kernel.rendering import Part
+    from sentinel_kernel.kernel.wire import Json
+
+VERSION = 1
+_COLUMNS = (
+    ("file", "文件"),
+    ("change", "更改"),
+    ("size", "大小"),
+    ("on this machine", "此机器上"),
+    ("note", "备注"),
+)
+_MOST_ROWS = 200
+_MOST_DATA = 1000
+
+
+def held_page(answer: Json, *, chinese: bool) -> Json:
+    """Return the bundle of the table of what is held; ``answer`` is that of ``list``."""
+    entries = _entries(answer)
+    title = "Sentinel：单元格写入的文件" if chinese else "Sentinel: files that cells wrote"
+    if not entries:
+        nothing = (
+            "没有待提交的文件：笔记本所在文件夹与单元格看到的一致。"
+            if chinese
+            else "Nothing is held: the notebook's folder is as the cells see it."
+        )
+        return rendering.page_bundle(title, [], [nothing])
+    rows = [_row(entry, chinese=chinese) for entry in entries[:_MOST_ROWS]]
+    count, size = _number(answer, "count"), _number(answer, "bytes")
+    notes = [_total(count, size, chinese=chinese)]
+    more = count - len(rows)
+    if more > 0:
+        notes.append(
+            f"另有 {more} 个未列出；请指定路径或通配符。"
+            if chinese
+            else f"{more} more are not listed; name a path or a glob such as results/*.csv."
+        )
+    if left_out := _number(answer, "left_out"):
+        notes.append(
+            f"还有 {left_out} 个超出可查看的数量。"
+            if chinese
+            else f"{left_out} more lie beyond what is looked at."
+        )
+    notes.append(
+        "%sentinel_files --diff 显示差异，%sentinel_commit [路径] 写入文件夹，%sentinel_discard [路径] 丢弃。"
+        if chinese
+        else "%sentinel_files --diff shows what differs, %sentinel_commit [PATH] writes to the folder, "
+        "%sentinel_discard [PATH] drops."
+    )
+    header = [zh if chinese else english for english, zh in _COLUMNS]
+    return rendering.columns_bundle(title, header, rows, notes)
+
+
+def held_data(answer: Json) -> Json:
+    """Return the bundle of what is held as data."""
+    fields = ("path", "layer", "folder", "kind", "is_folder", "size", "host_size", "conflict", "committable")
+    entries = [
+        {name: _plain(entry.get(name)) for name in fields if name in entry} for entry in _entries(answer)
+    ]
+    document = {
+        "version": VERSION,
+        "count": _number(answer, "count"),
+        "bytes": _number(answer, "bytes"),
+        "files": entries[:_MOST_DATA],
+    }
+    text = seen(json.dumps(document, ensure_ascii=False, indent=1))
+    return {"application/json": document, "text/plain": text}
+
+
+def done_page(name: str, answer: Json, *, chinese: bool) -> Json:
+    """Return the bundle that tells what a commit (or discard, undo) did; ``name`` is the answer's field."""
+    titles = {
+        "committed": ("Sentinel: written to the folder", "Sentinel：已写入文件夹"),
+        "discarded": ("Sentinel: dropped", "Sentinel：已丢弃"),
+        "undone": ("Sentinel: taken back", "Sentinel：已撤销"),
+    }
+    nothing = {
+        "committed": ("Nothing of that name is held.", "没有该名称的待提交文件。"),
+        "discarded": ("Nothing of that name is held.", "没有该名称的待提交文件。"),
+        "undone": ("There was nothing to take back.", "没有可撤销的内容。"),
+    }
+    done = answer.get(name)
+    done = done if isinstance(done, dict) else {}
+    count, size = _number(done, "count"), _number(done, "bytes")
+    parts: list[Part] = []
+    notes: list[str] = []
+    paths = [path for path in done.get("paths") or () if isinstance(path, str)]
+    if count:
+        rows = [[rendering.printable(path, 160)] for path in paths]
+        head = f"{files_words.files(count, chinese=chinese)} ({size_text(size)})"
+        parts.append(rendering.columns_part([head], rows))
+        if count > len(paths):
+            more = count - len(paths)
+            notes.append(f"另有 {more} 个。" if chinese else f"{more} more are not named.")
+    failed = answer.get("failed")
+    failed = failed if isinstance(failed, dict) else {}
+    if _number(failed, "count"):
+        parts += _failed_parts(failed, notes, chinese=chinese)
+    elif not count:
+        notes.append(files_words.say(nothing[name], chinese=chinese))
+    notes += _after(name, answer, chinese=chinese)
+    return rendering.page_bundle(files_words.say(titles[name], chinese=chinese), parts, notes)
+
+
+def failure_text(answer: Json, *, chinese: bool) -> str:
+    """Return why a request was not carried out, and what to do."""
+    code = answer.get("code")
+    told = files_words.reason(code, chinese=chinese)
+    hint = files_words.hint_for(code, chinese=chinese)
+    text = f"未执行：{told}。" if chinese else f"Not done: {told}."
+    return f"{text} HINT → {hint}" if hint else text
+
+
+def _failed_parts(failed: Json, notes: list[str], *, chinese: bool) -> list[Part]:
+    entries = [entry for entry in failed.get("paths") or () if isinstance(entry, dict)]
+    rows = [
+        [files_words.path_of(entry), files_words.reason(entry.get("why"), chinese=chinese)]
+        for entry in entries
+    ]
+    count = _number(failed, "count")
+    heading = f"未处理（{count} 个）" if chinese else f"Left as they were: {count}"
+    hints = dict.fromkeys(files_words.hint_for(entry.get("why"), chinese=chinese) for entry in entries)
+    notes += [f"HINT → {hint}" for hint in hints if hint]
+    header = ["文件", "原因"] if chinese else ["file", "why"]
+    return [rendering.heading_part(heading), rendering.columns_part(header, rows)]
+
+
+def _after(name: str, answer: Json, *, chinese: bool) -> list[str]:
+    """Return what is still held, and what can still be taken back."""
+    notes = []
+    held = _number(answer, "held")
+    if held:
+        notes.append(
+            f"仍有 {held} 个文件保留在沙箱中（%sentinel_files）。"
+            if chinese
+            else f"Still held in the sandbox: {files_words.files(held, chinese=False)} (%sentinel_files)."
+        )
+    steps = _number(answer, "steps")
+    if name == "undone" and steps:
+        notes.append(
+            f"再次运行 %sentinel_undo 可继续撤销（还有 {steps} 步）。"
+            if chinese
+            else f"%sentinel_undo again takes back the files of the cell before ({steps} more)."
+        )
+    return notes
+
+
+def _row(entry: Json, *, chinese: bool) -> list[str]:
+    size, host_size = entry.get("size"), entry.get("host_size")
+    kind = files_words.KINDS.get(str(entry.get("kind")))
+    change = files_words.say(kind, chinese=chinese) if kind else rendering.printable(entry.get("kind"), 20)
+    folder = entry.get("is_folder") is True
+    return [
+        files_words.path_of(entry) + ("/" if folder else ""),
+        change,
+        size_text(size) if isinstance(size, int) and size >= 0 and not folder else "-",
+        size_text(host_size) if isinstance(host_size, int) and host_size >= 0 and not folder else "-",
+        _note(entry, chinese=chinese),
+    ]
+
+
+def _note(entry: Json, *, chinese: bool) -> str:
+    notes = []
+    if entry.get("conflict") is True:
+        notes.append("此机器上也已更改" if chinese else "changed on this machine too")
+    if code := entry.get("committable"):
+        notes.append(files_words.why_held(code, chinese=chinese))
+    return "; ".join(notes)
+
+
+def _total(count: int, size: int, *, chinese: bool) -> str:
+    if chinese:
+        return f"共 {count} 个，{size_text(size)}；此机器上的文件尚未改变。"
+    return (
+        f"{files_words.files(count, chinese=False)}, {size_text(size)}; nothing of it is on this machine yet."
+    )
+
+
+def _entries(answer: Json) -> list[Json]:
+    entries = answer.get("entries")
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def _number(answer: Json, name: str) -> int:
+    value = answer.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _plain(value: object) -> object:
+    """Return a value of an entry for data: a text is cut, and holds no lone surrogate."""
+    if isinstance(value, str):
+        return value[:4096].encode("utf-8", "backslashreplace").decode("utf-8")
+    return value
+
+
+def joined(answers: Sequence[Json]) -> Json:
+    """Return one answer made of several pages of ``list``."""
+    joined = dict(answers[0])
+    joined["entries"] = [entry for answer in answers for entry in _entries(answer)]
+    return joined

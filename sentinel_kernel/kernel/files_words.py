@@ -1,0 +1,271 @@
+"""The words about what cells wrote, in English and Chinese: kinds, reasons, questions, notices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel import rendering
+from sentinel_kernel.kernel.words import Words
+from sentinel_kernel.policy.sizes_in_words import size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sentinel_kernel.kernel.wire import Json
+
+_NAMED = 8
+_PATH_CHARACTERS = 120
+
+KINDS = {
+    "new": ("new", "新建"),
+    "changed": ("changed", "已修改"),
+    "deleted": ("deleted", "已删除"),
+    "renamed": ("renamed", "已重命名"),
+    "mode": ("permissions changed", "权限已更改"),
+    "special": ("no plain file", "非普通文件"),
+}
+"""Kind of change (workspace/request.py) in English and Chinese."""
+
+_WHY = {
+    "malformed": ("the request could not be read", "请求无法读取"),
+    "no_sandbox": ("no sandbox is running", "没有正在运行的沙箱"),
+    "busy": ("files are being committed or saved just now", "正在提交或保存文件"),
+    "no_such_path": ("no change of that name is held", "没有该名称的待提交更改"),
+    "nothing_to_undo": (
+        "no cell has written anything that could be taken back",
+        "没有单元格写入过可撤销的内容",
+    ),
+    "is_folder": ("it is a folder", "这是一个文件夹"),
+    "unreadable": ("it could not be read", "无法读取"),
+    "not_writable": ("the folder on this machine may not be written to", "此机器上的文件夹不可写入"),
+    "no_space": ("the disk is full", "磁盘空间已满"),
+    "not_committable": ("such a file is never copied out of the sandbox", "此类文件绝不会复制出沙箱"),
+    "changed_meanwhile": ("it changed while it was looked at", "处理过程中文件发生了变化"),
+    "not_kept": ("its former version was not kept", "未保留之前的版本"),
+    "ended": (
+        "the process that does it was ended; files are whole, old or new",
+        "处理进程已结束；文件均完整",
+    ),
+    "failed": ("it failed", "操作失败"),
+}
+_HINTS = {
+    "no_sandbox": ("Run a cell, or %sentinel_reset.", "请运行一个单元格，或使用 %sentinel_reset。"),
+    "busy": ("Run the line again in a moment.", "请稍后重新运行该行。"),
+    "no_such_path": (
+        "%sentinel_files lists what is held; put names with spaces in quotes.",
+        "%sentinel_files 会列出待提交的文件；含空格的名称请加引号。",
+    ),
+    "nothing_to_undo": ("%sentinel_files lists what is held.", "%sentinel_files 会列出待提交的文件。"),
+    "is_folder": ("Name a file in it.", "请指定其中的一个文件。"),
+    "not_writable": (
+        "Open the notebook from a folder that you may write to, or get the file with %sentinel_export.",
+        "请在可写入的文件夹中打开笔记本，或用 %sentinel_export 取得文件。",
+    ),
+    "no_space": ("Free some space on the disk and run the line again.", "请释放磁盘空间后重新运行该行。"),
+    "not_committable": ("Have the cell write a plain file instead.", "请让单元格改为写入普通文件。"),
+    "changed_meanwhile": ("Run the line again.", "请重新运行该行。"),
+    "ended": (
+        "%sentinel_files tells what is still held; run the line again.",
+        "请查看 %sentinel_files 后重新运行。",
+    ),
+}
+
+_HELD = {
+    "special": ("no plain file: never copied out", "非普通文件：不会复制出沙箱"),
+    "unreadable": ("can't be read", "无法读取"),
+    "too_deep": ("too many folders deep", "文件夹嵌套过深"),
+    "over_folder": ("a folder is there on this machine", "此机器上该处是文件夹"),
+    "over_file": ("a file is there on this machine", "此机器上该处是文件"),
+    "over_special": ("a link or device is there on this machine", "此机器上该处是链接或设备"),
+    "own_name": ("a name that is kept for unfinished copies", "该名称保留给未完成的副本"),
+    "version_control": ("asked about by itself: it steers version control", "需单独确认：它控制版本管理"),
+    "configuration": (
+        "asked about by itself: programs read it when they start",
+        "需单独确认：程序启动时会读取它",
+    ),
+    "loaded": ("asked about by itself: code is loaded from there", "需单独确认：会从该处加载代码"),
+    "executable": ("asked about by itself: it is a program", "需单独确认：它是可执行程序"),
+}
+"""Codes of policy/committable.py in English and Chinese."""
+
+_QUESTIONS = {
+    "new": ("write new files", "写入新文件"),
+    "overwrite": ("overwrite files on this machine", "覆盖此机器上的文件"),
+    "delete": ("delete files on this machine", "删除此机器上的文件"),
+    "conflict": (
+        "overwrite files that were changed on this machine after the cell wrote them (that version is kept beside)",
+        "覆盖单元格写入之后又在此机器上被修改的文件（此机器上的版本会保留在旁边）",
+    ),
+    "dangerous": (
+        "write where this machine runs or loads files (start-up files, settings, .git, hooks, import paths)",
+        "写入此机器会执行或加载文件的位置（启动文件、设置、.git、钩子、导入路径）",
+    ),
+    "discard": ("throw away what cells wrote", "丢弃单元格写入的内容"),
+}
+
+
+def say(pair: tuple[str, str], *, chinese: bool) -> str:
+    """Return one of two languages."""
+    return pair[chinese]
+
+
+def reason(code: object, *, chinese: bool) -> str:
+    """Return why something failed; a code that is not known is itself, made safe to show."""
+    pair = _WHY.get(str(code))
+    return say(pair, chinese=chinese) if pair else rendering.printable(code, 60)
+
+
+def hint_for(code: object, *, chinese: bool) -> str:
+    """Return what to do about it, "" where there is nothing special."""
+    return say(_HINTS.get(str(code), ("", "")), chinese=chinese)
+
+
+def files(count: int, *, chinese: bool) -> str:
+    """Return a number of files in words."""
+    if chinese:
+        return f"{count} 个文件"
+    return "1 file" if count == 1 else f"{count} files"
+
+
+def path_of(entry: Json) -> str:
+    """Return the path of an entry as it is shown: relative in the workspace, else in full; escaped and cut."""
+    path, layer = str(entry.get("path") or "?"), entry.get("layer")
+    folder = entry.get("folder")
+    if layer not in (None, "", "workspace") and isinstance(folder, str):
+        path = f"{folder}/{path}"
+    return rendering.printable(path, _PATH_CHARACTERS)
+
+
+def named(paths: Sequence[object], count: int, *, chinese: bool) -> str:
+    """Return the first paths, each made safe to show, and how many more there are."""
+    shown = ("、" if chinese else ", ").join(
+        rendering.printable(path, _PATH_CHARACTERS) for path in paths[:_NAMED]
+    )
+    more = count - min(len(paths), _NAMED)
+    if more <= 0:
+        return shown
+    return f"{shown} 等（另有 {more} 个）" if chinese else f"{shown} and {more} more"
+
+
+def question(need: Json, *, chinese: bool) -> str:
+    """Return what the person is asked about one need of a commit; the paths are named, and come from the cell."""
+    what = _QUESTIONS.get(str(need.get("what")), _QUESTIONS["dangerous"])
+    paths = [path for path in need.get("paths") or () if isinstance(path, str)]
+    count = need.get("count")
+    count = count if isinstance(count, int) else len(paths)
+    told = named(paths, count, chinese=chinese)
+    if chinese:
+        return f"询问：此单元格想要{what[1]}（{count} 个）：{told}。是否允许？[y] 是，[n] 否："
+    return f"asks: this cell wants to {what[0]} ({count}): {told}. Allow it? [y] yes, [n] no: "
+
+
+def nobody(what: str, *, chinese: bool) -> str:
+    """Return why something that needs a yes is refused where nobody can be asked."""
+    pair = _QUESTIONS.get(what, _QUESTIONS["dangerous"])
+    if chinese:
+        return (
+            f"{pair[1]}需要您的同意，而此处无人可以询问。未做任何更改。HINT → 请在 JupyterLab 等可以回答问题的"
+            "前端中运行此行；这些文件在沙箱结束时会保存到制品库（sentinel-kernel artifacts list）。"
+        )
+    return (
+        f"To {pair[0]} needs a yes, and nobody can be asked here. Nothing was changed. HINT → Run the line where a "
+        "question can be answered, as in JupyterLab; when the sandbox ends, the files are kept in the artifact store "
+        "(sentinel-kernel artifacts list)."
+    )
+
+
+def declined(*, chinese: bool) -> str:
+    """Return what is said after a no."""
+    if chinese:
+        return "未获同意，未做任何更改。HINT → %sentinel_files --diff 会显示差异。"
+    return "It was not agreed to, and nothing was changed. HINT → %sentinel_files --diff shows what differs."
+
+
+def why_held(code: object, *, chinese: bool) -> str:
+    """Return why a file is held until the person says something, or can't be written at all."""
+    pair = _HELD.get(str(code))
+    return say(pair, chinese=chinese) if pair else rendering.printable(code, 60)
+
+
+def help_rows(*, chinese: bool) -> list[tuple[str, str]]:
+    """Return what the help page says of the file magics."""
+    rows = (
+        (
+            "%sentinel_files",
+            "files that cells wrote and that are held; --json",
+            "单元格写入并保留在沙箱中的文件；--json",
+        ),
+        (
+            "%sentinel_files --diff PATH",
+            "what differs from the files on this machine",
+            "与此机器上文件的差异",
+        ),
+        (
+            "%sentinel_commit PATH",
+            "write them to the notebook's folder; globs work",
+            "写入笔记本所在文件夹；支持通配符",
+        ),
+        (
+            "%sentinel_discard PATH",
+            "drop them; --all drops everything that is held",
+            "丢弃；--all 丢弃所有待提交文件",
+        ),
+        (
+            "%sentinel_undo",
+            "take back the files of the last cell that wrote any",
+            "撤销上一个写入文件的单元格",
+        ),
+        ("%sentinel_export PATH", "a link to download one file", "下载某个文件的链接"),
+    )
+    return [(name, zh if chinese else english) for name, english, zh in rows]
+
+
+# --- notices of a cell's end
+
+
+def held(count: int, size: int) -> Words:
+    """Return the one notice of a session that files are held."""
+    pronoun, verb = ("it", "is") if count == 1 else ("them", "are")
+    return Words(
+        f"{files(count, chinese=False)} that cells changed {verb} held in the sandbox ({size_text(size)}): nothing "
+        "that was there before has changed on this machine.",
+        f"单元格更改的 {count} 个文件保留在沙箱中（{size_text(size)}）：此机器上原有的文件均未改变。",
+        f"%sentinel_files lists {pronoun}, --diff shows what differs, %sentinel_commit writes {pronoun} to the "
+        "notebook's folder. This is said once; the gauge (%sentinel_gauge) goes on counting.",
+        "%sentinel_files 列出它们，--diff 显示差异，%sentinel_commit 写入笔记本所在文件夹。"
+        "此提示只出现一次；仪表（%sentinel_gauge）会继续计数。",
+    )
+
+
+def saved(count: int) -> Words:
+    """Return the notice that new files were committed by themselves, for the first time."""
+    verb, kind = ("was", "new file") if count == 1 else ("were", "new files")
+    return Words(
+        f"{count} {kind} {verb} saved in the notebook's folder.",
+        f"{count} 个新文件已保存到笔记本所在文件夹。",
+        "%sentinel_undo takes them back. This is said once; new plain files are saved at each cell's end.",
+        "%sentinel_undo 可以撤销。此提示只出现一次；之后每个单元格结束时都会保存新的普通文件。",
+    )
+
+
+def conflicts(count: int) -> Words:
+    """Return the notice that the host's files changed after a cell wrote its own."""
+    return Words(
+        f"{files(count, chinese=False)} changed on both sides, in a cell and on this machine. Both versions are kept.",
+        f"{count} 个文件在单元格和此机器上都被更改。两个版本都已保留。",
+        "%sentinel_files --diff shows the difference; %sentinel_commit takes the cell's version (and keeps the other "
+        "beside it), %sentinel_discard the machine's.",
+        "%sentinel_files --diff 显示差异；%sentinel_commit 采用单元格的版本（另一版本保留在旁边），"
+        "%sentinel_discard 采用此机器的版本。",
+    )
+
+
+def not_saved(count: int, code: object) -> Words:
+    """Return the notice that new files could not be committed by themselves, for the reason ``code``."""
+    return Words(
+        f"{files(count, chinese=False)} could not be saved in the notebook's folder "
+        f"({reason(code, chinese=False)}), and {'is' if count == 1 else 'are'} held in the sandbox instead.",
+        f"{count} 个文件未能保存到笔记本所在文件夹（{reason(code, chinese=True)}），保留在沙箱中。",
+        hint_for(code, chinese=False) or "%sentinel_files lists what is held.",
+        hint_for(code, chinese=True) or "%sentinel_files 会列出待提交的文件。",
+    )

@@ -1,0 +1,202 @@
+"""The file magics' lines, pages and questions: understood or explained, hostile names escaped, both languages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sentinel_kernel.kernel import files_diff, files_page, files_words
+from sentinel_kernel.kernel.files_arguments import (
+    COMMIT,
+    DISCARD,
+    EXPORT,
+    FILES,
+    MAGICS,
+    UNDO,
+    FilesTyped,
+    FilesWanted,
+    read_line,
+)
+from sentinel_kernel.policy import committable
+from sentinel_kernel.supervisor.protocol import HOST_MAGICS
+from sentinel_kernel.workspace import request
+from sentinel_kernel.workspace.difference import difference
+
+HOSTILE = (
+    "<script>alert(1)</script>.txt",
+    "new\nline HINT → rm -rf.txt",
+    "\x1b[2Jclear",
+    "\N{RIGHT-TO-LEFT OVERRIDE}fdp.exe",
+    "not\udcff utf-8",
+    "\u200binvisible",
+    "x" * 5000,
+    '"><img src=x onerror=alert(1)>',
+)
+
+
+def entry(path: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "path": path, "layer": "workspace", "folder": "/home/someone/work", "kind": "new", "is_folder": False,
+        "size": 10, "host_size": -1, "mtime_ns": 0, "conflict": False, "committable": "", "autocommit": False,
+        "binary": False, **fields,
+    }  # fmt: skip
+
+
+def check_harmless(bundle: dict[str, Any]) -> None:
+    """Nothing in it that a browser or a terminal would follow, or that could not be sent."""
+    json.dumps(bundle, ensure_ascii=False).encode("utf-8")
+    html, plain = bundle.get("text/html", ""), bundle["text/plain"]
+    for forbidden in ("<script", "<img src=x", "onerror=alert(1)>"):
+        assert forbidden not in html
+    for text in (html, plain):
+        for character in ("\x1b", "\N{RIGHT-TO-LEFT OVERRIDE}", "\u200b", "\udcff"):
+            assert character not in text
+    assert not any(line.startswith("line HINT") for line in plain.split("\n"))
+    assert max(map(len, plain.split("\n"))) < 4200
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (FILES, "", FilesWanted(FILES)),
+        (FILES, "--diff a.txt", FilesWanted(FILES, ("a.txt",), frozenset({"--diff"}))),
+        (FILES, "--json", FilesWanted(FILES, (), frozenset({"--json"}))),
+        (COMMIT, "'my file.csv' out/*.png", FilesWanted(COMMIT, ("my file.csv", "out/*.png"))),
+        (DISCARD, "--all", FilesWanted(DISCARD, (), frozenset({"--all"}))),
+        (UNDO, "", FilesWanted(UNDO)),
+        (EXPORT, "结果.csv", FilesWanted(EXPORT, ("结果.csv",))),
+    ],
+)
+def test_lines_are_understood(name: str, text: str, expected: FilesWanted) -> None:
+    assert read_line(name, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "meant"),
+    [
+        (FILES, "--dif", "--diff"),
+        (FILES, "--jsn", "--json"),
+        (DISCARD, "--al", "--all"),
+        (COMMIT, "--everything", ""),
+        (FILES, "'unclosed", ""),
+        (FILES, "--diff --json", ""),
+        (DISCARD, "--all a.txt", ""),
+        (UNDO, "a.txt", ""),
+        (EXPORT, "", ""),
+        (EXPORT, "a b", ""),
+        (COMMIT, "''", ""),
+    ],
+)
+def test_what_is_mistyped_is_no_line_and_the_word_that_was_meant_is_named(
+    name: str, text: str, meant: str
+) -> None:
+    with pytest.raises(FilesTyped) as caught:
+        read_line(name, text)
+    assert caught.value.meant == meant
+
+
+def test_the_magics_are_the_hosts_and_every_code_and_kind_has_words_in_both_languages() -> None:
+    assert set(MAGICS) <= set(HOST_MAGICS)
+    helped = {line.split()[0][1:] for line, _ in files_words.help_rows(chinese=False)}
+    assert helped == set(MAGICS)
+    for chinese in (False, True):
+        told = {code: files_words.reason(code, chinese=chinese) for code in request.CODES}
+        assert all(text != code for code, text in told.items())
+        asked = (
+            committable.VERSION_CONTROL,
+            committable.CONFIGURATION,
+            committable.LOADED,
+            committable.EXECUTABLE,
+        )
+        for code in (*committable.REFUSED, *asked):
+            assert files_words.why_held(code, chinese=chinese) != code
+        for need in request.ANSWERS:
+            assert "[y]" in files_words.question({"what": need, "paths": ["a"], "count": 1}, chinese=chinese)
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_hostile_names_are_harmless_in_every_page_and_question(chinese: bool) -> None:
+    entries = [
+        entry(path, kind=kind) for path, kind in zip(HOSTILE, [*files_words.KINDS, "odd", "new"], strict=True)
+    ]
+    answer = {"entries": entries, "count": 900, "bytes": 5, "left_out": 3, "pages": 5}
+    for bundle in (files_page.held_page(answer, chinese=chinese), files_page.held_data(answer)):
+        check_harmless(bundle)
+    for name in ("committed", "discarded", "undone"):
+        failed = {"count": 30, "paths": [{"path": path, "why": "no_space"} for path in HOSTILE]}
+        done = {
+            name: {"count": 99, "bytes": 1, "paths": list(HOSTILE)},
+            "failed": failed,
+            "held": 2,
+            "steps": 1,
+        }
+        check_harmless(files_page.done_page(name, done, chinese=chinese))
+    question = files_words.question(
+        {"what": "overwrite", "paths": list(HOSTILE), "count": 99}, chinese=chinese
+    )
+    check_harmless({"text/plain": question})
+    assert "\n" not in question
+    contents = "\n".join(HOSTILE).encode("utf-8", "surrogateescape")
+    diffs = [
+        {**entry(path), **difference(path + ending, None, contents)}
+        for path, ending in zip(HOSTILE, [".txt", ".csv", ".ipynb"] * 3, strict=False)
+    ]
+    check_harmless(files_diff.diff_page(diffs, {}, more=True, chinese=chinese))
+
+
+def test_answers_of_no_known_form_are_shown_as_nothing() -> None:
+    answers: list[dict[str, Any]] = [{}, {"entries": 5}, {"entries": [1, None]}, {"entries": [{}]}]
+    for answer in answers:
+        files_page.held_page(answer, chinese=False)
+        files_page.held_data(answer)
+    files_page.done_page("committed", {"committed": 1, "failed": []}, chinese=False)
+    for diff in (
+        {},
+        {"form": "text"},
+        {"form": "notebook"},
+        {"form": "table"},
+        {"form": "image", "after": 1},
+    ):
+        files_diff.diff_page([diff], {}, more=False, chinese=True)
+
+
+def test_pictures_stand_side_by_side_as_data_and_only_where_they_were_fetched() -> None:
+    told = {"mime": "image/png", "width": 3, "height": 2, "shown": True}
+    diff = {**entry("a.png", kind="changed", host_size=4), "form": "image", "before": told, "after": told}
+    assert files_diff.wanted_pictures([diff]) == [
+        ("workspace", "a.png", "before"),
+        ("workspace", "a.png", "after"),
+    ]
+    fetched = {("workspace", "a.png", "before"): b"old", ("workspace", "a.png", "after"): b"new"}
+    html = files_diff.diff_page([diff], fetched, more=False, chinese=False)["text/html"]
+    assert html.index("data:image/png;base64,b2xk") < html.index("data:image/png;base64,bmV3")
+    assert "data:" not in files_diff.diff_page([diff], {}, more=False, chinese=False)["text/html"]
+    odd = {**diff, "after": {**told, "mime": "text/html"}, "before": None}
+    assert "data:" not in files_diff.diff_page([odd], fetched, more=False, chinese=False)["text/html"]
+
+
+def test_the_page_of_what_is_held_has_kind_and_sizes_and_says_what_to_do() -> None:
+    answer = {
+        "entries": [
+            entry("new.csv"),
+            entry("changed.txt", kind="changed", host_size=2048, conflict=True),
+            entry(".git/hooks/x", committable="version_control"),
+        ],
+        "count": 3,
+        "bytes": 30,
+    }
+    plain = files_page.held_page(answer, chinese=False)["text/plain"]
+    for words in (
+        "new.csv",
+        "10 B",
+        "2 KiB",
+        "changed on this machine too",
+        "version control",
+        "%sentinel_commit",
+    ):
+        assert words in plain
+    zh = files_page.held_page(answer, chinese=True)["text/plain"]
+    assert "已修改" in zh
+    assert "Nothing is held" in files_page.held_page({"entries": []}, chinese=False)["text/plain"]
