@@ -69,6 +69,8 @@ class Sandbox(MutableRecord):
     def end(self) -> int:
         """Kill everything inside through pid 1, wait, and return its wait status; idempotent.
 
+    sockets: dict[str, socket.socket] = fresh(default_factory=dict)
+    """What the plan has bound inside, by name."""
         The upper layer stays readable until :meth:`close`.
 
         Raises:
@@ -110,6 +112,12 @@ class Sandbox(MutableRecord):
         """Return what a loop has to watch: listener, init's standard error, init's socket, the pidfd of pid 1."""
         return (self.listener.descriptor, self.error_output, self.control.fileno(), self.pidfd)
 
+        for bound in self.sockets.values():
+            bound.close()
+        self.sockets = {}
+        for mount in self.live:
+            mount.close()
+        self.live.clear()
     def refresh_workspace(self) -> None:
         """Make the workspace show what changed in the host's folder since the last call."""
         if self.workspace_context >= 0:
@@ -235,7 +243,12 @@ def start_sandbox(
             boot_seconds=time.monotonic() - started,
             sized=tuple(named for named in handed if named[0] in _SIZES),
             shown={name: file for name, file in handed if name in SHOWN_FILES},
-            held=held_folders(plan, handed, descriptors[1] if len(descriptors) > 1 else -1, lowers),
+            sockets={
+                name.removeprefix("socket:"): socket.socket(fileno=file)
+                for name, file in handed
+                if name.startswith("socket:")
+            },
+            held=held_folders(plan, handed, (workspace[0], workspace[1]), lowers),
         )
         # One that was killed meanwhile is seen by its pidfd, as any other that dies.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
