@@ -35,6 +35,7 @@ _FENCED = (
     | AccessFs.REFER
 )
 _SCOPE_ABI = 6
+_BACKLOG = 128
 _OPTIONAL_COUNTS = frozenset({"max_inotify_instances", "max_inotify_watches"})
 _USER_COUNTS = (
     ("max_user_namespaces", b"0"),
@@ -100,6 +101,17 @@ def name_host(context: BootContext) -> None:
 def open_loopback(context: BootContext) -> None:  # noqa: ARG001
     """Bring up the private loopback interface: debuggers and child output use it."""
     network.bring_loopback_up()
+
+
+def open_sockets(context: BootContext) -> None:
+    """Bind what the supervisor serves inside: sockets stay in the network namespace that they were made in."""
+    for name, kind, address, port in context.plan.sockets:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        made = socket.socket(family, socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+        made.bind((address, port))
+        if kind == "tcp":
+            made.listen(_BACKLOG)
+        context.sockets.append((f"socket:{name}", made.detach()))
 
 
 def start_session(context: BootContext) -> None:  # noqa: ARG001
@@ -197,7 +209,7 @@ def hand_over(context: BootContext) -> None:
     descriptors = [context.listener]
     if context.workspace_upper >= 0:
         descriptors += [context.workspace_upper, context.workspace_context]
-    named = [*context.sized, *context.shown, *context.layers]
+    named = [*context.sized, *context.shown, *context.layers, *context.sockets]
     names = [name for name, _ in named]
     descriptors += [descriptor for _, descriptor in named]
     socket.send_fds(context.report, [" ".join(["listener", *names]).encode()], descriptors)

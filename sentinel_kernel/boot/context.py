@@ -35,8 +35,10 @@ class BootContext(MutableRecord):
     workspace_upper: int = -1
     workspace_context: int = -1
     layers: list[tuple[str, int]] = fresh(default_factory=list)
-    """What lists and commits what cells wrote: ``upper:NAME``, ``merged:NAME``, ``context:NAME``, ``history``."""
+    """What work on held folders needs: ``upper:NAME``, ``merged:NAME``, ``context:NAME``, ``history``, ``parked``."""
     sized: list[tuple[str, int]] = fresh(default_factory=list)
     """Contexts (fspick(2)) of the file systems in memory whose size is the profile's, by the name of that size."""
+    sockets: list[tuple[str, int]] = fresh(default_factory=list)
+    """What the plan has bound inside for the supervisor to serve, as ``socket:NAME``."""
     shown: list[tuple[str, int]] = fresh(default_factory=list)
     """Files that stand for the machine's own inside, open for the supervisor to write, by name."""

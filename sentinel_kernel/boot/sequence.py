@@ -31,6 +31,7 @@ STEPS: tuple[Callable[[BootContext], None], ...] = (
     mounting.seal_root,
     confinement.name_host,
     confinement.open_loopback,
+    confinement.open_sockets,
     confinement.start_session,
     confinement.apply_limits,
     confinement.give_up_privileges,
