@@ -40,6 +40,7 @@ class SwitchWords:
         if more.network:
             parts.append(self._say("sockets within the sandbox", "沙箱内部的套接字"))
         for names, words in (
+            (more.hosts, ("the hosts", "主机")),
             (more.folders, ("the folders", "文件夹")),
             (more.unhidden, ("no longer hidden", "不再隐藏")),
             (more.calls, ("the calls", "系统调用")),
@@ -53,11 +54,11 @@ class SwitchWords:
                     "new files reach the notebook's folder by themselves", "新文件自动写入笔记本所在文件夹"
                 )
             )
-        if more.names:
+        if more.names and not more.hosts:
             parts.append(
                 self._say(
-                    "looking up names (without effect in this version: no sandbox has a way out)",
-                    "域名查询（此版本中没有作用：沙箱没有对外出口）",
+                    "looking up names (without effect, as it lists no hosts)",
+                    "域名查询（没有作用：未列出任何主机）",
                 )
             )
         return self._say("; ", "；").join(parts)

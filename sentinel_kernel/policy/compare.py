@@ -54,7 +54,13 @@ def is_within(profile: Profile, ceiling: Profile, machine: str) -> bool:
         return True
     more = _beyond(profile, ceiling)
     return not (
-        more.network or more.names or more.requests or more.folders or more.unhidden or more.commits
+        more.network
+        or more.names
+        or more.hosts
+        or more.requests
+        or more.folders
+        or more.unhidden
+        or more.commits
     ) and not any(_calls_beyond(profile, ceiling, machine))
 
 
@@ -65,7 +71,9 @@ class Surplus(Record):
     """Calls that take effect, at least with some arguments, or would if the person agreed."""
     network: bool = False
     names: bool = False
-    """Whether names may be looked up: of no effect as long as no sandbox has a way out."""
+    """Whether names may be looked up."""
+    hosts: tuple[str, ...] = ()
+    """Rules of hosts (policy/network.py) that can be reached."""
     requests: tuple[str, ...] = ()
     """Requests of HTTP that are passed on, secrets that are added to them."""
     folders: tuple[str, ...] = ()
@@ -86,6 +94,7 @@ def _beyond(profile: Profile, ceiling: Profile) -> Surplus:
     return Surplus(
         network=profile.network.allow and not ceiling.network.allow,
         names=profile.network.allow_dns and not ceiling.network.allow_dns,
+        hosts=_hosts_beyond(profile, ceiling),
         requests=_requests_beyond(profile.network, ceiling.network),
         folders=tuple(f"{one.path} ({one.mode})" for one in profile.filesystem.mounts if one not in folders),
         unhidden=tuple(path for path in ceiling.filesystem.hidden if path not in hidden),
@@ -97,6 +106,14 @@ def _requests_beyond(network: Network, most: Network) -> tuple[str, ...]:
     """Return the hosts of rules and the sources of secrets that are not word by word the ceiling's too."""
     rules = [f"HTTP {rule.host.text}" for rule in network.http if rule not in most.http]
     return (*rules, *(secret.source for secret in network.secrets if secret not in most.secrets))
+
+
+def _hosts_beyond(profile: Profile, ceiling: Profile) -> tuple[str, ...]:
+    if not profile.network.leads_out or profile.network == ceiling.network:
+        return ()
+    from sentinel_kernel.policy.network_document import hosts_beyond  # noqa: PLC0415 - for profiles with hosts alone
+
+    return hosts_beyond(profile.network, ceiling.network)
 
 
 def _calls_beyond(profile: Profile, ceiling: Profile, machine: str) -> Iterator[str]:
@@ -147,8 +164,8 @@ def gives_more(policy: CompiledPolicy, than: CompiledPolicy) -> list[str]:
     ]
 
 
-def _network(profile: Profile) -> tuple[bool, bool]:
-    return profile.network.allow, profile.network.allow_dns
+def _network(profile: Profile) -> tuple[bool, bool, int]:
+    return profile.network.allow, profile.network.allow_dns, len(profile.network.hosts)
 
 
 def least_first(profiles: Iterable[Profile], machine: str) -> list[Profile]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BY_ARGUMENTS = "by their arguments"
 """The group of the calls that are allowed or not according to what they are given."""
 
-_NAMES = "names may be looked up, which has no effect as there is no way out yet"
+_NAMES = "names may be looked up, which has no effect as no hosts are listed"
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _LIMITS = (
@@ -49,7 +49,10 @@ def network(policy: CompiledPolicy) -> str:
     if not reaches_itself(policy):
         return "none"
     alone = "the sandbox alone: no other machine, no service of this one"
-    return f"{alone}; {_NAMES}" if policy.profile.network.allow_dns else alone
+    network = policy.profile.network
+    if network.leads_out:
+        return f"{', '.join(network.hosts)}; else {alone}"
+    return f"{alone}; {_NAMES}" if network.allow_dns else alone
 
 
 def reaches_itself(policy: CompiledPolicy) -> bool:

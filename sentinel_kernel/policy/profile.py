@@ -39,16 +39,25 @@ class SyscallRule(Record):
 
 
 class Network(Record):
-    """What a profile says of the network. The sandbox has a loopback interface of its own, and no other."""
+    """What a profile says of the network. The sandbox has a loopback interface of its own, and no other.
+
+    ``hosts`` (policy/network.py) are connected to from outside, on the sandbox's behalf.
+    """
 
     allow: bool = False
     allow_dns: bool = False
+    hosts: tuple[str, ...] = ()
     http: tuple[HttpRule, ...] = ()
     """Requests that the sandbox's proxy passes on; without any there is no proxy."""
     secrets: tuple[Secret, ...] = ()
     """Headers that the proxy adds to them."""
     index: str = ""
     """The index of packages that pip and uv use, as its URL; empty: their own default."""
+
+    @property
+    def leads_out(self) -> bool:
+        """Whether there are hosts that can be reached."""
+        return self.allow and bool(self.hosts)
 
 
 class MountRule(Record):

@@ -206,13 +206,15 @@ def _network(reader: Reader, base: Network) -> Network:
     if not reader.has("network"):
         return base
     network = Reader(reader.take("network"), "$.network", free_prefixes=_NOTES)
-    result = Network(
+    result = replace(
+        base,
         allow=network.flag("allow", default=base.allow),
         allow_dns=network.flag("allow_dns", default=base.allow_dns),
-        http=base.http,
-        secrets=base.secrets,
-        index=base.index,
     )
+    if base.hosts or network.has("hosts"):
+        from sentinel_kernel.policy.network_document import read_hosts  # noqa: PLC0415 - few profiles have any
+
+        result = read_hosts(network, result)
     if any(network.has(key) for key in ("http", "secrets", "index")):
         from sentinel_kernel.policy.http_rules import read_requests  # noqa: PLC0415 - few profiles have any
 

@@ -12,8 +12,8 @@ from sentinel_kernel.policy.profile import load_profile
 @pytest.mark.parametrize(
     ("language", "words"),
     [
-        ("en", "looking up names (without effect in this version: no sandbox has a way out)"),
-        ("zh", "域名查询（此版本中没有作用：沙箱没有对外出口）"),
+        ("en", "the hosts pypi.org:443, files.pythonhosted.org:443"),
+        ("zh", "主机 pypi.org:443, files.pythonhosted.org:443"),
     ],
 )
 def test_the_question_says_what_the_profile_gives_more(language: str, words: str) -> None:

@@ -21,9 +21,9 @@ def test_what_goes_beyond_a_ceiling_can_be_named(inner: str, outer: str) -> None
     assert (surplus(profile, ceiling, "x86_64") == Surplus()) is is_within(profile, ceiling, "x86_64")
 
 
-def test_web_gives_the_looking_up_of_names_alone_and_says_so() -> None:
+def test_web_gives_names_and_hosts_alone_and_says_so() -> None:
     web, datascience = load_profile("web"), load_profile("datascience")
-    assert surplus(web, datascience, "x86_64") == Surplus(names=True)
+    assert surplus(web, datascience, "x86_64") == Surplus(names=True, hosts=web.network.hosts)
     assert web.resources == datascience.resources
     told = network(compile_policy(web, "x86_64"))
     assert told != network(compile_policy(datascience, "x86_64"))
