@@ -82,7 +82,7 @@ class Files:
         self._display = (self._host.displays.new_id(), turn.cell.request.header, False)
 
         def took(told: Json) -> None:
-            self._display = None
+            self._progress_over()
             if told.get("ok") is True:
                 self._host.files.count(told)
                 answered(told)
@@ -107,6 +107,12 @@ class Files:
         ]
         title = "Sentinel：正在处理文件" if self._chinese else "Sentinel: working on files"
         self._host.outbox.display(table_bundle(title, rows), header, display_id, update=there)
+
+    def _progress_over(self) -> None:
+        if self._display is not None and self._display[2]:
+            display_id, header, _ = self._display
+            self._host.outbox.display({}, header, display_id, update=True)
+        self._display = None
 
     # --- what is held
 
