@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import files_words, rendering
 from sentinel_kernel.kernel.violations_page import seen
+from sentinel_kernel.policy.mime import FILES_TYPE
 from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def held_data(answer: Json) -> Json:
         "files": entries[:_MOST_DATA],
     }
     text = seen(json.dumps(document, ensure_ascii=False, indent=1))
-    return {"application/json": document, "text/plain": text}
+    return {FILES_TYPE: document, "application/json": document, "text/plain": text}
 
 
 def done_page(name: str, answer: Json, *, chinese: bool) -> Json:

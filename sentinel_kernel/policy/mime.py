@@ -8,5 +8,8 @@ VIOLATION_TYPE = "application/vnd.sentinel.violation+json"
 LIMITS_TYPE = "application/vnd.sentinel.limits+json"
 """The limits in force and what is used of each: version, profile, kept_by, and limits by name."""
 
+FILES_TYPE = "application/vnd.sentinel.files+json"
+"""What cells wrote and is held: version, count, bytes, and files with path, kind, size (kernel/files_page.py)."""
+
 NOTICE_TYPE = "application/vnd.sentinel.notice+json"
 """A notice: version, kind, and message and hint in both languages."""
