@@ -29,6 +29,7 @@ _COLUMNS = (
     ("processes", "进程"),
     ("sockets", "套接字"),
     ("folders shown", "可见文件夹"),
+    ("new files", "新文件"),
     ("asks about", "询问"),
     ("for", "用途"),
 )
@@ -77,9 +78,19 @@ def _row(profile: Profile, ceiling: Ceiling, in_use: str, *, chinese: bool) -> l
         str(resources.pids or none),
         ("仅沙箱内部" if chinese else "within the sandbox") if reach else ("无" if chinese else "none"),
         _named([mount.path for mount in profile.filesystem.mounts]) or "-",
+        _files(profile, chinese=chinese),
         _named(asks) or "-",
         profile.description,
     ]
+
+
+def _files(profile: Profile, *, chinese: bool) -> str:
+    """Return what becomes of new files that a cell writes beside the notebook (filesystem.commit)."""
+    if not profile.filesystem.allow_write_overlay:
+        return "不可写" if chinese else "refused"
+    if profile.filesystem.commit == "new":
+        return "自动保存" if chinese else "saved"
+    return "保留" if chinese else "held"
 
 
 def _share(size: object, *, chinese: bool) -> str:
