@@ -15,6 +15,7 @@ from waiting import wait_until
 
 from sentinel_kernel.policy.cell_lines import file_name
 from sentinel_kernel.supervisor.held_line import HeldLine
+from sentinel_kernel.supervisor.thread_signals import catches
 from sentinel_kernel.supervisor.worker_link import STACK_SIGNAL
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Worker:
         )
         assert self.process.stdout is not None
         self.first, self.second, self.bare = map(int, self.process.stdout.readline().split())
+        # A thread is born with its signals blocked: on a busy machine it is a while until it unblocks them.
+        wait_until(lambda: catches(self.bare, STACK_SIGNAL), "the thread without Python runs")
         self.line = HeldLine(reader, STACK_SIGNAL)
         self.line.begin_cell({"msg_id": "cell", "code": CELL})
         self.events: list[Any] = []
