@@ -38,7 +38,8 @@ CONFIGURATION: Final = "configuration"
 LOADED: Final = "loaded"
 """It lies where the host's Python or Jupyter loads code from."""
 EXECUTABLE: Final = "executable"
-"""The host's file there is executable, and would be another program."""
+"""It is a program, or the host's file there is."""
+ASKED: Final = frozenset({VERSION_CONTROL, CONFIGURATION, LOADED, EXECUTABLE})
 
 UNFINISHED = (".sentinel-", ".part")
 """How the name of a commit's unfinished file begins and ends."""

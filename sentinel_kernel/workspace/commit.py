@@ -1,18 +1,56 @@
-"""Commits changes to the host's folder: each file old or new at every moment, whatever ends the process."""
+"""Commits changes to the host's folder: each file old or new at every moment, whatever ends the process.
+
+A file is copied under a name of its own, and gets its own in one step: a new one under a free name, a changed one in
+exchange for the known old one. What is exchanged is on the disk before (fdatasync(2)), so that a power cut leaves the
+old or the new; a new file has no old one to lose, and waits for no disk: :func:`settle` does that for all, once,
+behind the answer.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import signal
+import stat
+from functools import partial
+
+from sentinel_kernel.linux.leases import is_kept, release_lease, take_lease
+from sentinel_kernel.linux.renaming import write_back
+from sentinel_kernel.policy import committable
 from sentinel_kernel.record import MutableRecord, fresh
+from sentinel_kernel.workspace import change as kinds
+from sentinel_kernel.workspace.copying import copy_data, keeps_holes
+from sentinel_kernel.workspace.giving_up import Settled, give_up
+from sentinel_kernel.workspace.host_folder import (
+    ChangedMeanwhile,
+    HostFolders,
+    delete,
+    make_unfinished,
+    place,
+    place_beside,
+)
+from sentinel_kernel.workspace.layer import folder_of, open_plain, parts_of, status_of
+from sentinel_kernel.workspace.marks import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from sentinel_kernel.policy.committable import Surroundings
     from sentinel_kernel.workspace.change import Change
     from sentinel_kernel.workspace.layer import Layer
+    from sentinel_kernel.workspace.marks import Key
 
 QUESTIONS = ("overwrite", "delete", "dangerous", "conflict")
+
+_BATCH = 200
+_BATCH_BYTES = 256 << 20
+_BATCH_FOLDERS = 64
+_LINKS = 10_000
+_TRIES = 3
+_NAMED = 20
+_LEFT_FREE_BYTES = 64 << 20
+_ABSENT = (0, 0, 0, 0)
 
 
 class Outcome(MutableRecord):
@@ -27,33 +65,352 @@ class Outcome(MutableRecord):
     failed: list[tuple[str, str, str]] = fresh(default_factory=list)
     """(path, layer, code of workspace/request.py)."""
 
+    def fail(self, change: Change, code: str) -> None:
+        """Note a change that was not committed."""
+        self.failed_count += 1
+        if len(self.failed) < _NAMED:
+            self.failed.append((change.path, change.layer, code))
+
+    def done(self, change: Change) -> None:
+        """Note one that was."""
+        self.count += 1
+        self.bytes += max(0, change.size)
+        if len(self.paths) < _NAMED:
+            self.paths.append(change.path)
+
+
+class _Staged(MutableRecord):
+    """A whole copy that waits for its name."""
+
+    change: Change
+    folder: int
+    unfinished: str
+    writer: int
+    cell: Key
+    names: int = 1
+    """How many the cell's file has."""
+
 
 def questions(change: Change) -> tuple[str, ...]:
     """Return what of ``QUESTIONS`` a person has to say yes to before this is committed; pure."""
-    raise NotImplementedError
+    asked = []
+    if change.kind in (kinds.CHANGED, kinds.MODE):
+        asked.append("overwrite")
+    if change.kind == kinds.DELETED:
+        asked.append("delete")
+    if change.committable in committable.ASKED or (change.kind == kinds.MODE and change.executable):
+        asked.append("dangerous")
+    if change.conflict:
+        asked.append("conflict")
+    return tuple(asked)
 
 
 def commit(
     layer: Layer,
     chosen: Iterable[Change],
-    surroundings: Surroundings,
     answers: frozenset[str],
     *,
     outcome: Outcome,
     told: Callable[[Outcome], None] = lambda _: None,
+    by_itself: bool = False,
 ) -> None:
     """Commit ``chosen`` (in the order of a listing, which it may be), adding to ``outcome``.
 
     What needs a yes that is not in ``answers`` fails as ``not_committable``. A host's file that is another than when it
     was listed is kept, and so is the cell's (``NAME.sentinel-TIME`` beside it), or it fails as ``changed_meanwhile``
-    where ``conflict`` was not answered. ``told`` is called after each batch (some hundred files).
+    where ``conflict`` was not answered. ``told`` is called after each batch (some hundred files). ``by_itself``: nobody
+    was asked; what is not ``autocommit``, or open for writing just now, is left alone and told nowhere.
 
-    Afterwards cells see the host's file where nobody had the cell's open (:mod:`..workspace.giving_up`), and the
-    memory of its copy is free.
+    Afterwards cells see the host's file where nobody had the cell's open (giving_up.py), and its copy's memory is free.
     """
-    raise NotImplementedError
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # tells of broken leases; ends a process else
+    run = _Commit(layer, answers, outcome, by_itself=by_itself)
+    try:
+        for change in chosen:
+            run.take(change)
+            if run.is_full:
+                run.flush()
+                told(outcome)
+        run.flush()
+    finally:
+        run.close()
+    told(outcome)
 
 
 def settle(layer: Layer) -> None:
     """Wait until what was committed is on the disk; call it when the person has the answer. Raises OSError."""
-    raise NotImplementedError
+    descriptor = os.open(f"/proc/self/fd/{layer.lower}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        write_back(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _Commit:
+    def __init__(self, layer: Layer, answers: frozenset[str], outcome: Outcome, *, by_itself: bool) -> None:
+        self._layer = layer
+        self._answers = answers
+        self._outcome = outcome
+        self._by_itself = by_itself
+        self._host = HostFolders(layer)
+        self._staged: list[_Staged] = []
+        self._settled: list[Settled] = []
+        self._folders: list[str] = []
+        self._bytes = 0
+        self._links: dict[tuple[int, int], tuple[str, int]] = {}
+        """(inode, mtime) of a cell's file with several names -> where it was committed, and as which inode."""
+        self._keeps_holes: bool | None = None
+        mask = os.umask(0o077)
+        os.umask(mask)
+        self._mask = mask
+
+    @property
+    def is_full(self) -> bool:
+        waiting = len(self._staged) + len(self._settled) + len(self._folders)
+        return waiting >= _BATCH or self._bytes >= _BATCH_BYTES or len(self._host) >= _BATCH_FOLDERS
+
+    def close(self) -> None:
+        for staged in self._staged:
+            self._drop(staged)
+        self._staged.clear()
+        self._host.close()
+
+    def flush(self) -> None:
+        """Give what is staged its names, and give the cells' copies up."""
+        staged, self._staged = self._staged, []
+        try:
+            for one in staged:
+                with contextlib.suppress(OSError):  # a disk that fails at this tells of it at settle()
+                    os.fdatasync(one.writer)
+            while staged:
+                one = staged.pop()
+                self._tried(one.change, partial(self._place, one))
+        finally:
+            for one in staged:
+                self._drop(one)
+        settled, self._settled, folders, self._folders = self._settled, [], self._folders, []
+        self._host.close()
+        self._bytes = 0
+        if settled or folders:
+            give_up(self._layer, settled, folders)
+
+    def take(self, change: Change) -> None:
+        """Commit one change, or stage it for the end of its batch."""
+        if self._by_itself and not change.autocommit:
+            return
+        asked = questions(change)
+        refused = change.committable in committable.REFUSED or change.kind == kinds.SPECIAL
+        if refused or not self._answers.issuperset(set(asked) - {"conflict"}):
+            self._outcome.fail(change, "not_committable")
+        elif "conflict" in asked and "conflict" not in self._answers:
+            self._outcome.fail(change, "changed_meanwhile")
+        else:
+            self._tried(change, partial(self._one, change))
+
+    def _tried(self, change: Change, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except ChangedMeanwhile:
+            self._outcome.fail(change, "changed_meanwhile")
+        except OSError as error:
+            self._outcome.fail(change, _code(error))
+
+    def _one(self, change: Change) -> None:
+        folder, _, name = change.path.rpartition("/")
+        parts_of(change.path)
+        if change.is_folder and change.kind == kinds.NEW:
+            self._host.folder(change.path)
+            self._folders.append(change.path)
+            self._outcome.done(change)
+        elif change.kind == kinds.DELETED:
+            self._delete(change, folder, name)
+        elif change.is_folder:
+            self._outcome.fail(change, "not_committable")
+        elif change.kind == kinds.MODE:
+            self._mode(change, folder, name)
+        else:
+            self._copy(change, self._host.folder(folder))
+
+    def _delete(self, change: Change, folder: str, name: str) -> None:
+        with folder_of(self._layer.upper, change.path) as (above, last):
+            gone = status_of(above, last)
+            before = os.stat(f"/proc/self/fd/{above}").st_mtime_ns
+        if gone is not None:
+            before = min(before, gone.st_ctime_ns)
+        if change.conflict:
+            raise ChangedMeanwhile  # both are kept: the host's file, and the cell's wish
+        host = self._host.folder(folder)
+        with self._host.acting():
+            delete(host, name, change.host_key, before)
+        self._outcome.done(change)
+        self._settled.append(Settled(change.path, None))
+
+    def _mode(self, change: Change, folder: str, name: str) -> None:
+        host = self._host.folder(folder)
+        with folder_of(self._layer.upper, change.path) as (above, last):
+            mode = os.stat(last, dir_fd=above, follow_symlinks=False).st_mode
+        with self._host.acting():
+            file, status = open_plain(host, name)
+            try:
+                if key_of(status) != change.host_key:
+                    raise ChangedMeanwhile
+                os.fchmod(file, mode & (0o777 if "dangerous" in self._answers else 0o666 | status.st_mode))
+                host_key = key_of(os.fstat(file))
+            finally:
+                os.close(file)
+        self._outcome.done(change)
+        self._settled.append(Settled(change.path, host_key, change.cell_key))
+
+    def _copy(self, change: Change, folder: int) -> None:
+        """Copy the cell's file to where it gets its name; a new one gets it at once."""
+        for _ in range(_TRIES):
+            with folder_of(self._layer.upper, change.path) as (above, last):
+                reader, status = open_plain(above, last)
+            try:
+                leased = take_lease(reader, alone=False)
+                if self._by_itself and not leased:
+                    return
+                staged = self._copied(change, folder, reader, status, leased=leased)
+            finally:
+                os.close(reader)
+            if staged is not None:
+                break
+        else:
+            raise ChangedMeanwhile
+        self._bytes += status.st_size
+        if change.kind == kinds.CHANGED and not change.conflict:
+            self._staged.append(staged)
+        else:
+            self._place(staged)
+
+    def _copied(
+        self, change: Change, folder: int, reader: int, status: os.stat_result, *, leased: bool
+    ) -> _Staged | None:
+        """Return the whole copy; None where the file changed meanwhile."""
+        self._refuse_without_room(folder, status)
+        linked = self._linked(change, folder, status)
+        if linked is not None:
+            return linked
+
+        def give_way() -> None:
+            # Somebody waits to write: they wait no longer, and the file's times tell whether they did.
+            if leased and not is_kept(reader, alone=False):
+                release_lease(reader)
+
+        with self._host.acting():
+            writer, unfinished = make_unfinished(folder)
+        staged = _Staged(change, folder, unfinished, writer, key_of(status), status.st_nlink)
+        try:
+            copy_data(reader, writer, status.st_size, give_way)
+            if key_of(os.fstat(reader)) != staged.cell:
+                self._drop(staged)
+                return None
+            with self._host.acting():
+                os.fchmod(writer, self._mode_of(change, folder, status))
+                os.utime(writer, ns=(status.st_mtime_ns, status.st_mtime_ns))
+        except BaseException:
+            self._drop(staged)
+            raise
+        return staged
+
+    def _mode_of(self, change: Change, folder: int, status: os.stat_result) -> int:
+        host = status_of(folder, change.path.rpartition("/")[2])
+        if host is not None and change.kind == kinds.CHANGED and not change.conflict:
+            return host.st_mode & 0o777
+        allowed = 0o777 if "dangerous" in self._answers else 0o666
+        return status.st_mode & allowed & ~self._mask | 0o600
+
+    def _linked(self, change: Change, folder: int, status: os.stat_result) -> _Staged | None:
+        """Give a file with several names, one of which was committed, a further one there: it is stored once."""
+        known = self._links.get((status.st_ino, status.st_mtime_ns)) if status.st_nlink > 1 else None
+        if known is None:
+            return None
+        path, inode = known
+        with contextlib.suppress(OSError), self._host.acting():
+            writer, unfinished = make_unfinished(folder)
+            staged = _Staged(change, folder, unfinished, writer, key_of(status), status.st_nlink)
+            os.unlink(unfinished, dir_fd=folder)
+            above, _, name = path.rpartition("/")
+            os.link(
+                name,
+                unfinished,
+                src_dir_fd=self._host.folder(above),
+                dst_dir_fd=folder,
+                follow_symlinks=False,
+            )
+            there = status_of(folder, unfinished)
+            if there is not None and there.st_ino == inode and there.st_size == status.st_size:
+                return staged
+            self._drop(staged)
+        return None
+
+    def _refuse_without_room(self, folder: int, status: os.stat_result) -> None:
+        cost = status.st_size
+        stored = status.st_blocks * 512
+        if stored < cost:
+            if self._keeps_holes is None:
+                with self._host.acting():
+                    self._keeps_holes = keeps_holes(folder)
+            cost = stored if self._keeps_holes else cost
+        space = os.statvfs(f"/proc/self/fd/{folder}")
+        if space.f_bavail * space.f_frsize < cost + _LEFT_FREE_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _place(self, staged: _Staged) -> None:
+        change, folder = staged.change, staged.folder
+        name = change.path.rpartition("/")[2]
+        placed = ""
+        try:
+            with self._host.acting():
+                try:
+                    if change.conflict:
+                        placed = self._beside(staged)
+                    else:
+                        place(folder, staged.unfinished, name, change.host_key)
+                except ChangedMeanwhile:
+                    if "conflict" not in self._answers or status_of(folder, staged.unfinished) is None:
+                        raise
+                    placed = self._beside(staged)
+            there = status_of(folder, placed or name)
+            host = status_of(folder, name)
+        except BaseException:
+            self._drop(staged)
+            raise
+        os.close(staged.writer)
+        self._outcome.done(change)
+        if host is not None and there is not None:
+            self._settled.append(Settled(change.path, key_of(host), staged.cell))
+            if staged.names > 1 and len(self._links) < _LINKS:
+                above = change.path.rpartition("/")[0]
+                place_path = f"{above}/{placed or name}" if above else placed or name
+                self._links[staged.cell[0], staged.cell[2]] = (place_path, there.st_ino)
+
+    def _beside(self, staged: _Staged) -> str:
+        placed = place_beside(staged.folder, staged.unfinished, staged.change.path.rpartition("/")[2])
+        if len(self._outcome.beside) < _NAMED:
+            above = staged.change.path.rpartition("/")[0]
+            self._outcome.beside.append(f"{above}/{placed}" if above else placed)
+        return placed
+
+    def _drop(self, staged: _Staged) -> None:
+        os.close(staged.writer)
+        with contextlib.suppress(OSError), self._host.acting():
+            status = status_of(staged.folder, staged.unfinished)
+            if status is not None and stat.S_ISREG(status.st_mode):
+                os.unlink(staged.unfinished, dir_fd=staged.folder)
+
+
+def _code(error: OSError) -> str:
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            return "no_space"
+        case errno.EROFS | errno.EPERM:
+            return "not_writable"
+        case errno.EACCES:
+            return "unreadable" if error.filename is None else "not_writable"
+        case errno.ENOENT:
+            return "no_such_path"
+        case errno.ENAMETOOLONG | errno.ELOOP | errno.ENOTDIR | errno.EXDEV | errno.EINVAL | errno.EISDIR:
+            return "not_committable"
+        case _:
+            return "failed"

@@ -1,0 +1,207 @@
+"""Takes what equals the host's file out of the upper layer, so that cells see the host's and memory is free.
+
+The overlay knows nothing of it: overlayfs.rst calls a changed layer undefined, though never a crash, and what it
+comes to is known. Names that nobody uses are forgotten by the reconfiguration; a name in use (an open file, a
+current folder) goes on leading to the old one, and what is written there would be lost. Hence
+
+- a lease that is granted only where nobody has the file open, and that makes whoever opens it wait (leases.py);
+- the file is moved aside, not deleted;
+- cells must then see the host's, which is looked at through the overlay as they do; else it is moved back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+
+from sentinel_kernel.linux import mounts
+from sentinel_kernel.linux.birth import birth_ns
+from sentinel_kernel.linux.files import open_beneath
+from sentinel_kernel.linux.leases import is_kept, take_lease
+from sentinel_kernel.linux.renaming import rename_to_free_name
+from sentinel_kernel.record import MutableRecord
+from sentinel_kernel.workspace.layer import folder_of, open_plain, status_of
+from sentinel_kernel.workspace.marks import is_opaque, key_of, mark, uncover
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sentinel_kernel.workspace.layer import Layer
+    from sentinel_kernel.workspace.marks import Key
+
+MOST_AT_A_TIME = 256
+"""Each holds a descriptor with a lease meanwhile."""
+
+_PARKED = "committed-"
+_LOOKED_AT = 10_000
+
+
+class Settled(MutableRecord):
+    """A path at which the host now has what cells see, or has nothing any more."""
+
+    path: str
+    host: Key | None
+    """The state of the host's file; None where it was deleted."""
+    cell: Key | None = None
+    """The state of the cell's file that was committed; None for a whiteout."""
+
+
+class _Aside(MutableRecord):
+    settled: Settled
+    name: str
+    lease: int
+
+
+def give_up(layer: Layer, settled: Sequence[Settled], folders: Sequence[str] = ()) -> int:
+    """Give up the upper layer's entries of ``settled``, and the covers of ``folders``; return how many are gone.
+
+    What can't be given up stays, is marked as committed, and shadows the host's as before. Nothing is raised.
+    """
+    if layer.context < 0 or layer.parked < 0:
+        for one in settled:
+            _note(layer, one)
+        return 0
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # tells of broken leases; ends a process else
+    _sweep(layer)
+    above = {one.path.rpartition("/")[0] for one in settled} - {""}
+    for path in sorted({*folders, *above}):
+        _uncover(layer, path)
+    gone = 0
+    rest = list(settled)
+    while rest or folders:
+        batch, rest, folders = rest[:MOST_AT_A_TIME], rest[MOST_AT_A_TIME:], ()
+        aside = [found for one in batch if (found := _move_aside(layer, one)) is not None]
+        mounts.reconfigure(layer.context)
+        moved_back = False
+        for entry in aside:
+            if _is_seen(layer, entry.settled) and (entry.lease < 0 or is_kept(entry.lease, alone=True)):
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.name, dir_fd=layer.parked)
+                gone += 1
+            else:
+                moved_back = True
+                _move_back(layer, entry)
+            if entry.lease >= 0:
+                os.close(entry.lease)
+        if moved_back:
+            mounts.reconfigure(layer.context)
+    return gone
+
+
+def _move_aside(layer: Layer, one: Settled) -> _Aside | None:
+    lease = -1
+    name = f"{_PARKED}{os.urandom(8).hex()}"
+    try:
+        with folder_of(layer.upper, one.path) as (folder, last):
+            if one.cell is not None:
+                lease, _ = open_plain(folder, last)
+                if not take_lease(lease, alone=True) or key_of(os.fstat(lease)) != one.cell:
+                    if one.host is not None and key_of(os.fstat(lease)) == one.cell:
+                        mark(lease, one.host)
+                    os.close(lease)
+                    return None
+            elif not _is_whiteout(status_of(folder, last)):
+                return None
+            rename_to_free_name(folder, last, layer.parked, name)
+    except OSError:
+        if lease >= 0:
+            os.close(lease)
+        return None
+    moved = status_of(layer.parked, name)
+    aside = _Aside(one, name, lease)
+    if moved is None or (lease >= 0 and moved.st_ino != os.fstat(lease).st_ino):
+        _move_back(layer, aside)  # the cell has put another in its place meanwhile
+        if lease >= 0:
+            os.close(lease)
+        return None
+    return aside
+
+
+def _move_back(layer: Layer, one: _Aside) -> None:
+    """Put it where it was. Where the cell has made another there since, it stays aside until it is not in use."""
+    with contextlib.suppress(OSError), folder_of(layer.upper, one.settled.path) as (folder, last):
+        rename_to_free_name(layer.parked, one.name, folder, last)
+        if one.lease >= 0 and one.settled.host is not None:
+            mark(one.lease, one.settled.host)
+
+
+def _is_seen(layer: Layer, one: Settled) -> bool:
+    """Tell whether cells see the host's file at the path, or none where it has none."""
+    try:
+        with folder_of(layer.merged, one.path) as (folder, last):
+            seen = status_of(folder, last)
+    except FileNotFoundError:
+        seen = None
+    except OSError:
+        return False
+    if one.host is None or seen is None:
+        return one.host is None and seen is None
+    _, size, mtime_ns, _ = one.host
+    return stat.S_ISDIR(seen.st_mode) or (seen.st_size, seen.st_mtime_ns) == (size, mtime_ns)
+
+
+def _note(layer: Layer, one: Settled) -> None:
+    if one.cell is None or one.host is None:
+        return
+    with contextlib.suppress(OSError), folder_of(layer.upper, one.path) as (folder, last):
+        file, status = open_plain(folder, last)
+        try:
+            if key_of(status) == one.cell:
+                mark(file, one.host)
+        finally:
+            os.close(file)
+
+
+def _uncover(layer: Layer, path: str) -> None:
+    """Let the host's folder be seen through the cell's of the same path, where that brings nothing deleted back."""
+    with contextlib.suppress(OSError):
+        folder = open_beneath(layer.upper, path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if is_opaque(folder) and not _hides(layer, path, folder):
+                uncover(folder)
+        finally:
+            os.close(folder)
+
+
+def _hides(layer: Layer, path: str, folder: int) -> bool:
+    """Tell whether the cell's folder stands for the deletion of something that the host's holds; too many count as so."""
+    made = birth_ns(folder, "")
+    host = open_beneath(layer.lower, path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with os.scandir(host) as entries:
+            for number, entry in enumerate(entries):
+                if number >= _LOOKED_AT:
+                    return True
+                there = status_of(host, entry.name)
+                if there is not None and there.st_ctime_ns <= made and status_of(folder, entry.name) is None:
+                    return True
+        return False
+    finally:
+        os.close(host)
+
+
+def _sweep(layer: Layer) -> None:
+    """Remove what an earlier one, that was killed, had moved aside, and nobody has open."""
+    folder = open_beneath(layer.parked, ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.name.startswith(_PARKED)]
+    finally:
+        os.close(folder)
+    for name in names:
+        with contextlib.suppress(OSError):
+            status = status_of(layer.parked, name)
+            if _is_whiteout(status):
+                os.unlink(name, dir_fd=layer.parked)
+                continue
+            file, _ = open_plain(layer.parked, name)
+            if take_lease(file, alone=True):
+                os.unlink(name, dir_fd=layer.parked)
+            os.close(file)
+
+
+def _is_whiteout(status: os.stat_result | None) -> bool:
+    return status is not None and stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
