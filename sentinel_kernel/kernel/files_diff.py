@@ -79,6 +79,7 @@ def _unshown(diff: Json, *, chinese: bool) -> str:
     what = {
         "large": ("too long to be compared here", "内容过长，无法在此比较"),
         "binary": ("not a text", "不是文本"),
+        "unreadable": ("it can't be read", "无法读取"),
         "same": ("the same content", "内容相同"),
         "special": ("no plain file: it is never copied out of the sandbox", "非普通文件：不会复制出沙箱"),
     }.get(str(diff.get("form")), ("not shown", "未显示"))

@@ -52,12 +52,31 @@ class FilesExport:
         """Fetch the first part, which says how large the file is."""
         self._files.request(self._turn, {"do": "export", "paths": [self._path]}, self._began)
 
-    def _began(self, told: Json) -> None:
+    def _offer(self, told: Json) -> None:
+        """Give out the file itself where nothing of it is held: then it is on this machine already."""
+
+        def answered(listed: Json) -> None:
+            if listed.get("count") != 0:
+                self._began(told, offered=True)
+                return
+            path = str(told.get("path"))
+            place = os.path.join(self._host.settings.workspace, path)
+            here = self._host.questions.reaches(self._turn.cell)
+            href = f"{quote(path)}?download=1" if here and _has_no_surrogate(path) else ""
+            self._turn.done(
+                _page(_name(path), told.get("size"), href, place, copy=False, chinese=self._chinese)
+            )
+
+        self._files.request(self._turn, {"do": "list", "paths": [self._path]}, answered)
+
+    def _began(self, told: Json, *, offered: bool = False) -> None:
         self._first = told
         size = told.get("size")
         here = self._host.questions.reaches(self._turn.cell)
         if isinstance(size, int) and size <= INLINE_BYTES and here:
             self._took(told)
+        elif told.get("layer") == "workspace" and not offered:
+            self._offer(told)
         elif here and not self._files.commits_new():
             need = {"what": "new", "paths": [f"{FOLDER}/{_name(self._path)}"], "count": 1}
             self._files.ask(self._turn, need, lambda: self._open(told, here=True))
@@ -71,7 +90,7 @@ class FilesExport:
     def _open(self, told: Json, *, here: bool) -> None:
         self._here = here
         try:
-            self._copy = _Copy(os.getcwd() if here else _private_folder())
+            self._copy = _Copy(self._host.settings.workspace if here else _private_folder())
         except OSError as error:
             self._fail(error)
             return
@@ -113,7 +132,7 @@ class FilesExport:
                 return
             self._copy = None
             href = f"{FOLDER}/{quote(os.path.basename(place))}?download=1" if self._here else ""
-        self._turn.done(_page(name, size, href, place, chinese=self._chinese))
+        self._turn.done(_page(name, size, href, place, copy=True, chinese=self._chinese))
 
     def _fail(self, error: Exception) -> None:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -221,7 +240,7 @@ def fetch_pictures(
     following()
 
 
-def _page(name: str, size: object, href: str, place: str, *, chinese: bool) -> Json:
+def _page(name: str, size: object, href: str, place: str, *, copy: bool, chinese: bool) -> Json:
     title = "Sentinel：导出" if chinese else "Sentinel: export"
     shown = f"{name} ({size_text(size)})"
     parts = []
@@ -237,10 +256,21 @@ def _page(name: str, size: object, href: str, place: str, *, chinese: bool) -> J
     if place:
         rows = [("文件" if chinese else "file", shown), ("位置" if chinese else "place", place)]
         parts.append(rendering.rows_part(rows))
-        notes.append(
-            "这是一份副本，可以移动或删除。" if chinese else "It is a copy, which can be moved or deleted."
+        notes += (
+            []
+            if not copy
+            else [
+                "这是一份副本，可以移动或删除。"
+                if chinese
+                else "It is a copy, which can be moved or deleted."
+            ]
         )
     return rendering.page_bundle(title, parts, notes)
+
+
+def _has_no_surrogate(path: str) -> bool:
+    """Tell whether a path is text: no link can name another."""
+    return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
 def _name(path: str) -> str:

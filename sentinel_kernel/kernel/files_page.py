@@ -145,6 +145,12 @@ def _failed_parts(failed: Json, notes: list[str], *, chinese: bool) -> list[Part
 def _after(name: str, answer: Json, *, chinese: bool) -> list[str]:
     """Return what is still held, and what can still be taken back."""
     notes = []
+    beside = [path for path in answer.get("beside") or () if isinstance(path, str)]
+    if beside:
+        named = files_words.named(beside, len(beside), chinese=chinese)
+        notes.append(
+            f"此机器上的版本保留为：{named}" if chinese else f"The machine's version is kept as: {named}"
+        )
     held = _number(answer, "held")
     if held:
         notes.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ class Bench:
             request=SimpleNamespace(header=b"{}"), silent=False, allow_stdin=bool(person)
         )
         host: Any = SimpleNamespace(
-            settings=SimpleNamespace(language="en", profile_directories=()),
+            settings=SimpleNamespace(language="en", profile_directories=(), workspace=os.getcwd()),
             lifecycle=SimpleNamespace(
                 told={},
                 generation=3,
@@ -175,8 +176,10 @@ def test_a_refused_request_says_why_and_what_to_do() -> None:
     assert "HINT →" in bench.refused
 
 
-def exports(data: bytes, changed_after: int = 1 << 60) -> Callable[[Json], Json]:
+def exports(data: bytes, changed_after: int = 1 << 60, held: int = 1) -> Callable[[Json], Json]:
     def answer(fields: Json) -> Json:
+        if fields["do"] == "list":
+            return {"ok": True, "entries": [], "count": held}
         offset = fields.get("offset", 0)
         part = data[offset : offset + EXPORT_BYTES]
         end = offset + len(part)
@@ -211,6 +214,16 @@ def test_a_large_file_is_copied_where_the_server_gives_it_out_and_never_over_ano
     assert {(tmp_path / FOLDER / name).read_bytes() for name in copies} == {data}
     assert f'href="{FOLDER}/hid%20den%20%281%29.bin?download=1"' in second.page["text/html"]
     assert str(tmp_path / FOLDER) in first.page["text/plain"]
+
+
+def test_a_large_file_that_is_not_held_is_given_out_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bench = Bench(exports(bytes(INLINE_BYTES + 1), held=0))
+    bench.run(FilesWanted(EXPORT, ("out/r.bin",)))
+    assert 'href="r.bin?download=1"' in bench.page["text/html"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_where_nobody_can_click_the_copy_is_private_and_the_page_says_where(
