@@ -110,9 +110,8 @@ def say(pair: tuple[str, str], *, chinese: bool) -> str:
 
 
 def reason(code: object, *, chinese: bool) -> str:
-    """Return why something failed; a code that is not known is itself, made safe to show."""
-    pair = _WHY.get(str(code))
-    return say(pair, chinese=chinese) if pair else rendering.printable(code, 60)
+    """Return why something failed; ``code`` is one of workspace/request.py."""
+    return say(_WHY.get(str(code), _WHY["failed"]), chinese=chinese)
 
 
 def hint_for(code: object, *, chinese: bool) -> str:
