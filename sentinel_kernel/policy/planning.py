@@ -20,8 +20,8 @@ LIBRARY_DIRECTORY: Final = "/run/sentinel/lib"
 FALLBACK_HOME: Final = "/home/sentinel"
 """HOME inside where the real home is the workspace, or lies above it."""
 
-_NO_WAY_OUT: Final = {"PIP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-"""No profile of this version reaches an index, so that pip would only wait between its tries."""
+_NO_WAY_OUT: Final = {"PIP_RETRIES": "0", "UV_HTTP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+"""Where no index is reached, pip would only wait between its tries; what does reach one overrides it."""
 
 # Places to stage the new root on, in a private mount namespace: the first that hides no source is taken.
 _STAGING_PLACES: Final = ("/media", "/srv", "/boot", "/mnt", "/opt")
@@ -147,11 +147,13 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     argv: Sequence[str],
     absent_inside: str,
     cpus: Sequence[int] = (),
+    sockets: tuple[tuple[str, str, str, int], ...] = (),
 ) -> BootPlan:
     """Compute the plan of one sandbox.
 
     ``data_mounts`` are (host path, 'ro' | 'overlay' | 'rw') of the profile. ``overlay_writes`` False makes the
-    workspace read-only. ``absent_inside`` is a path of the host that must not be visible inside.
+    workspace read-only. ``sockets`` are bound inside for the supervisor.
+    ``absent_inside`` is a path of the host that must not be visible inside.
 
     Raises:
         UnsupportedHost: the workspace can't be one (the root directory, or above every staging place).
@@ -220,6 +222,7 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
         absent_inside=absent_inside,
         notices=tuple(notices),
         cpus=tuple(cpus),
+        sockets=sockets,
     )
 
 

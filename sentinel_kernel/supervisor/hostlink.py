@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import struct
 
 from sentinel_kernel.supervisor import protocol
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+_CREDENTIALS = struct.Struct("3i")
 _EVENT_MILLISECONDS = 5000
 _VIOLATION_MILLISECONDS = 50
 
@@ -26,6 +28,12 @@ class HostLink:
         self.gone = False
         self._poll = select.poll()
         self._poll.register(sock, select.POLLOUT)
+
+    @property
+    def pid(self) -> int:
+        """Return the process that made the connection: the host (SO_PEERCRED, unix(7))."""
+        credentials = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        return int(_CREDENTIALS.unpack(credentials)[0])
 
     def event(self, name: str, fields: dict[str, Any] | None = None, descriptors: Sequence[int] = ()) -> None:
         """Send one event; a host that takes nothing for 5 s counts as gone."""

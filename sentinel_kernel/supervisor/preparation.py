@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
     from sentinel_kernel.policy.plan import BootPlan, Identity
-    from sentinel_kernel.policy.profile import Profile
+    from sentinel_kernel.policy.profile import Network, Profile
 
 _DEFAULT_DISK_BYTES = 1 << 30
 _DEFAULT_TMP_BYTES = 512 << 20
@@ -89,6 +89,8 @@ class Preparation(Record):
     """How far a limit of the person's own may go."""
     module_directories: tuple[str, ...] = ()
     """Where the environment's packages are, on the host."""
+    hidden: tuple[str, ...] = ()
+    """What is covered wherever a folder of the user would show it (policy/planning.py, hidden_paths)."""
 
 
 def parse_start(message: Mapping[str, Any]) -> StartRequest:
@@ -173,11 +175,14 @@ def prepare(
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
     environment = {
         "PATH": f"{os.path.dirname(python.executable)}:/usr/local/bin:/usr/bin:/bin",
+    wheels = wheel_folder() if request.cached and os.path.isdir(wheel_folder()) else ""
+    variables, sockets = _way_out(profile.network, wheels)
         "LANG": "C.UTF-8",
         **_HUGE_PAGES,
         **({name: str(cpu_count) for name in _THREAD_POOLS} if cpus else {}),
         **request.environment,
     }
+        **variables,
     if python.prefix != python.base_prefix:
         environment["VIRTUAL_ENV"] = python.prefix
     elif os.path.isdir(os.path.join(python.prefix, "conda-meta")):
@@ -190,14 +195,30 @@ def prepare(
             [profiles_sizes, ceiling, *(resolve_sizes(other, len(processors)) for other in reachable)]
         ),
         hidden=hidden,
-        data_mounts=[(os.path.realpath(mount.path), mount.mode) for mount in profile.filesystem.mounts],
+        data_mounts=[
+            *((os.path.realpath(mount.path), mount.mode) for mount in profile.filesystem.mounts),
+            *([(os.path.realpath(wheels), "ro")] if wheels else []),
+        ],
         overlay_writes=profile.filesystem.allow_write_overlay,
         environment=environment,
         argv=request.payload or init_argv(python.executable),
         absent_inside=absent_inside,
         cpus=cpus,
     )
-    return Preparation(profile, plan, reachable, ceiling, python.module_directories)
+    return Preparation(profile, plan, reachable, ceiling, python.module_directories, tuple(hidden))
+
+
+def _way_out(network: Network, wheels: str) -> tuple[dict[str, str], tuple[tuple[str, str, str, int], ...]]:
+    """Return the variables and the sockets inside that go with a way out, or with packages that are there already."""
+    if not (network.leads_out or network.http or network.index or wheels):
+        return {}, ()
+    from sentinel_kernel.policy.installing import (  # noqa: PLC0415 - most sandboxes have no way out
+        way_out_sockets,
+        way_out_variables,
+    )
+
+    return way_out_variables(network, os.path.realpath(wheels) if wheels else ""), way_out_sockets(network)
+        sockets=sockets,
 
 
 def _audit_folder(request: StartRequest) -> str:
@@ -278,4 +299,9 @@ def interpreter_cache() -> str:
 
 def _cache(name: str) -> str:
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME") or "/", ".cache")
+def wheel_folder() -> str:
+    """Return the folder of wheels that `sentinel-kernel wheels` fills and every sandbox reads."""
+    return _cache("wheels")
+
+
     return os.path.join(cache, "sentinel-kernel", name)

@@ -59,6 +59,7 @@ class Session:
             )
         return self._watchers
 
+                lambda: self._host.pid,
     @property
     def kernel(self) -> str:
         """What stays the same when the server restarts the kernel; empty before the first start."""

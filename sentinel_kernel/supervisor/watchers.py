@@ -5,6 +5,7 @@ from __future__ import annotations
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.cell_clock import CellClock
 from sentinel_kernel.supervisor.group_watch import GroupWatch
+from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.limit_watch import LimitWatch
 from sentinel_kernel.supervisor.meter import Meter
 from sentinel_kernel.supervisor.processor_share import ProcessorShare
@@ -18,8 +19,20 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.explaining import Explaining
-    from sentinel_kernel.supervisor.keeper import Keeper
     from sentinel_kernel.supervisor.ledger import Ledger
+    from sentinel_kernel.supervisor.live_mounts import LiveMounts
+    from sentinel_kernel.supervisor.proxying import Proxying
+
+
+class _Inside(Keeper):
+    """Tells ``serve`` of each sandbox in which boot has bound something for the supervisor; most have nothing."""
+
+    def __init__(self, serve: Callable[[Current], None]) -> None:
+        self._serve = serve
+
+    def sandbox_ready(self, current: Current, generation: int) -> None:  # noqa: ARG002 - all its workers alike
+        if current.sandbox.sockets:
+            self._serve(current)
 
 
 class Watchers:
@@ -31,8 +44,11 @@ class Watchers:
         interrupt: Callable[[Current], bool],
         ledger: Ledger,
         keepers: list[Keeper],
+        host_pid: Callable[[], int],
     ) -> None:
         """Tell the host through ``send``, an event's name and its fields; each is added to ``keepers``."""
+        self._host_pid = host_pid
+        self._proxying: Proxying | None = None
         self._send = send
         self.questions = Questions(lambda fields: send(protocol.EVENT_ASK, fields), ledger, keepers)
         self.meter = Meter(self._tell)
@@ -44,7 +60,7 @@ class Watchers:
         self._ledger, self._keepers = ledger, keepers
         self._explaining: Explaining | None = None
         # The last one: it notes what the others found.
-        keepers.append(self.recorder)
+        keepers += [self.recorder, _Inside(self._serve_inside)]
 
     @property
     def explaining(self) -> Explaining:
@@ -59,6 +75,24 @@ class Watchers:
         return self._explaining
 
     def configure(self, message: dict[str, Any]) -> None:
+    @property
+    def live_mounts(self) -> LiveMounts:
+        """Who shows folders of the host in the running sandbox."""
+        if self._live_mounts is None:
+            from sentinel_kernel.supervisor.live_mounts import LiveMounts  # noqa: PLC0415 - few ask for it
+
+            self._live_mounts = LiveMounts(self.recorder.note)
+            self._keepers.append(self._live_mounts)
+        return self._live_mounts
+
+    def _serve_inside(self, current: Current) -> None:
+        """Bring in who serves what boot has bound inside."""
+        if "proxy" in current.sandbox.sockets and self._proxying is None:
+            from sentinel_kernel.supervisor.proxying import Proxying  # noqa: PLC0415 - few sandboxes have a proxy
+
+            self._proxying = Proxying(self._host_pid, self._ledger, self.recorder)
+            self._keepers.append(self._proxying)
+
         """Take the settings of a start request."""
         self.questions.configure(float(message.get("ask_seconds") or 0.0))
         self.recorder.configure(message)

@@ -1,0 +1,181 @@
+"""The sandbox's HTTP proxy as the supervisor sees it: forked at a first connection, it reports each request."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import time
+
+from sentinel_kernel.supervisor.keeper import Keeper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from sentinel_kernel.policy.http_rules import HttpPolicy
+    from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.ledger import Ledger
+    from sentinel_kernel.supervisor.recorder import Recorder
+
+SOCKET = "proxy"
+"""The name of the listening socket among those of the plan."""
+
+_PACKET_BYTES = 8192
+_MOST_A_TURN = 32
+_MOST_TEXT = 300
+_PAUSE_SECONDS = 1.0
+"""A proxy that ends by itself is not replaced at once: what ended it may go on."""
+
+
+class Proxying(Keeper):
+    """Keeps at most one proxy process, which serves the listening socket of the sandbox in use."""
+
+    def __init__(
+        self,
+        host_pid: Callable[[], int],
+        ledger: Ledger,
+        recorder: Recorder,
+    ) -> None:
+        """``host_pid`` is the host kernel, whose environment and keyring hold the secrets."""
+        self._host_pid = host_pid
+        self._ledger = ledger
+        self._recorder = recorder
+        self._current: Current | None = None
+        self._pid = 0
+        self._control: socket.socket | None = None
+        self._ended: list[int] = []
+        self._not_before = 0.0
+
+    def sandbox_ready(self, current: Current, generation: int) -> None:  # noqa: ARG002 - all are told alike
+        """Watch its listening socket, if the profile has rules of HTTP."""
+        if self._current is None or self._current.sandbox is not current.sandbox:
+            self._end()
+        self._current = current if SOCKET in current.sandbox.sockets else None
+
+    def sandbox_gone(self, cause: dict[str, Any]) -> None:  # noqa: ARG002 - as above
+        """End the proxy with who asked it."""
+        self._end()
+        self._current = None
+
+    def renew(self) -> None:
+        """Have the next connection served by the rules that are in force by then; what is open is closed."""
+        self._end()
+
+    def descriptors(self) -> Sequence[int]:
+        """Return the proxy's reports, or what is connected to while there is none."""
+        if self._current is None:
+            return ()
+        if self._control is not None:
+            return (self._control.fileno(),)
+        if self._not_before > time.monotonic():
+            return ()
+        listening = self._current.sandbox.sockets.get(SOCKET)
+        return (listening.fileno(),) if listening is not None else ()
+
+    def due_seconds(self) -> float | None:
+        """Return when a proxy may be started again."""
+        left = self._not_before - time.monotonic()
+        return left if self._current is not None and left > 0 else None
+
+    def serve(self, ready: dict[int, int]) -> None:
+        """Start the proxy, or take its reports."""
+        current = self._current
+        if current is None:
+            return
+        if self._control is not None:
+            if self._control.fileno() in ready:
+                self._receive(current, self._control)
+            return
+        listening = current.sandbox.sockets.get(SOCKET)
+        if listening is not None and listening.fileno() in ready:
+            self._start(current, listening)
+
+    def close(self) -> None:
+        """End the proxy."""
+        self._end()
+        self._current = None
+
+    def _start(self, current: Current, listening: socket.socket) -> None:
+        from sentinel_kernel.policy.http_rules import HttpPolicy  # noqa: PLC0415 - few sandboxes have a proxy
+        from sentinel_kernel.policy.network_document import policy_of  # noqa: PLC0415 - as above
+
+        self._reap()
+        network = current.preparation.profile.network
+        policy = HttpPolicy(policy_of(network, frozenset()), network.http, network.secrets)
+        host_pid = self._host_pid()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            pid = os.fork()
+        except OSError:  # no process is to be had
+            self._not_before = time.monotonic() + _PAUSE_SECONDS
+            ours.close()
+            theirs.close()
+            return
+        if pid == 0:
+            _be_proxy(listening, theirs, policy, host_pid)
+        theirs.close()
+        ours.setblocking(False)
+        self._pid, self._control = pid, ours
+
+    def _receive(self, current: Current, control: socket.socket) -> None:
+        for _ in range(_MOST_A_TURN):
+            try:
+                packet = control.recv(_PACKET_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                packet = b""
+            if not packet:
+                self._end()  # it ended by itself: another one serves the next connection
+                self._not_before = time.monotonic() + _PAUSE_SECONDS
+                return
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                self._report(current, _fields(packet))
+
+    def _report(self, current: Current, fields: dict[str, Any]) -> None:
+        """Tell of a request that was refused."""
+
+    def _end(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)  # not reaped yet: the number is its own
+            self._ended.append(self._pid)
+            self._pid = 0
+        self._reap()
+
+    def _reap(self) -> None:
+        self._ended = [pid for pid in self._ended if not _is_reaped(pid)]
+
+
+def _fields(packet: bytes) -> dict[str, Any]:
+    """Return a report. It has read what a cell wrote, so that its words are bounded here once more."""
+    told = json.loads(packet)
+    texts = ("host", "method", "path", "address", "verdict", "reason")
+    numbers = ("port", "sent", "received", "milliseconds", "missed")
+    return {
+        **{name: str(told[name])[:_MOST_TEXT] for name in texts},
+        **{name: int(told[name]) for name in numbers},
+    }
+
+
+def _is_reaped(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
+
+
+def _be_proxy(listening: socket.socket, control: socket.socket, policy: HttpPolicy, host_pid: int) -> None:
+    """Serve in the forked process; never returns."""
+    try:
+        from sentinel_kernel.proxy.process import be_proxy  # noqa: PLC0415 - the supervisor itself never needs it
+
+        be_proxy(listening, control, policy, host_pid)
+    finally:
+        os._exit(1)
