@@ -136,9 +136,12 @@ def _show(arguments: argparse.Namespace) -> int:
     for line in str(row["command"] or "").split("\n"):
         print(f"    {_shown(line)}")
     for refusal in refusals:
-        made = f"{_shown(refusal['syscall_name'])}({_shown(refusal['arguments'])})"
-        print(f"refused {_shown(refusal['count'])} times: {made}")
-        for name in ("semantic_msg", "hint", "remedy", "rule", "profile", "line", "result", "process"):
+        what, given = refusal["syscall_name"] or refusal["cause"], refusal["arguments"] or ""
+        print(f"refused {_shown(refusal['count'])} times: {_shown(what)}({_shown(given)})")
+        for name in (
+            *("semantic_msg", "hint", "remedy", "cause", "rule", "profile", "line", "function", "result"),
+            "process",
+        ):
             if refusal[name] is not None:
                 print(f"    {name:14} {_shown(refusal[name])}")
     for note in reversed(notes):

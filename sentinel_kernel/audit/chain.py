@@ -12,7 +12,7 @@ import heapq
 import json
 import math
 
-from sentinel_kernel.audit.schema import PARTS
+from sentinel_kernel.audit.schema import ADDED, PARTS
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.record import Record
 
@@ -106,7 +106,9 @@ class Chain:
     def again(self, part: str, identifier: object) -> None:
         """Give a part of a row that is there a new place at the chain's end: its old place is pruned."""
         table, columns, seq_column, hash_column = PARTS[part]
-        names = ",".join(name for name, _ in columns)
+        there = {row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")}
+        # A step that is carried out before the newest one does not have its columns yet.
+        names = ",".join(name if name in there else "NULL" for name, _ in columns)
         row = self._connection.execute(
             f"SELECT {names} FROM {table} WHERE id = ?",  # noqa: S608 - names of ours
             (identifier,),
@@ -128,6 +130,9 @@ class Chain:
 
 def linked(before: bytes, part: str, seq: int, values: list[Any]) -> bytes:
     """Return the hash of one row behind the hash ``before``."""
+    added = ADDED.get(part, 0)
+    while added and values[-1] is None:
+        added, values = added - 1, values[:-1]
     return hashlib.sha256(before + _ENCODE([part, seq, *values]).encode("ascii")).digest()
 
 

@@ -23,7 +23,8 @@ _REFUSALS = """
         max(signal_name) AS signal_name, max(profile) AS profile, max(rule) AS rule, max(resource) AS resource,
         max(arguments) AS arguments, max(process) AS process, max(pid) AS pid, max(line) AS line,
         max(semantic_msg) AS semantic_msg, max(hint) AS hint, max(remedy) AS remedy,
-        max(semantic_msg_zh) AS semantic_msg_zh, max(hint_zh) AS hint_zh
+        max(semantic_msg_zh) AS semantic_msg_zh, max(hint_zh) AS hint_zh,
+        max(cause) AS cause, max(function) AS function, max(path) AS path
     FROM syscall_events
 """
 
@@ -120,7 +121,10 @@ def samples(
 
 
 def totals(connection: sqlite3.Connection, run_id: str) -> Row:
-    """Return what a run came to: executions, failed and killed ones, refusals, kinds of refused calls."""
+    """Return what a run came to: executions, failed and killed ones, refusals, kinds of refused calls.
+
+    What no call was refused for (a hidden path, an absent package) is listed with the refusals, and not counted.
+    """
     row = _rows(
         connection,
         """
@@ -133,7 +137,7 @@ def totals(connection: sqlite3.Connection, run_id: str) -> Row:
     )[0]
     refused = """
         SELECT coalesce(sum(coalesce(count, 1)), 0), count(DISTINCT violation_id)
-        FROM syscall_events WHERE run_id = ?
+        FROM syscall_events WHERE run_id = ? AND syscall_name IS NOT NULL
     """
     row["refusals"], row["kinds"] = connection.execute(refused, (run_id,)).fetchone()
     return row

@@ -93,6 +93,8 @@ EVENTS: Columns = (
     ("semantic_msg_zh", "TEXT"),
     ("hint_zh", "TEXT"),
     ("rung", "TEXT"),
+    ("function", "TEXT"),
+    ("cause", "TEXT"),
 )
 SAMPLES: Columns = (
     ("id", "INTEGER"),
@@ -125,6 +127,9 @@ PARTS: dict[str, tuple[str, Columns, str, str]] = {
     "session_events": ("session_events", NOTES, "seq", "hash"),
 }
 """What the chain runs over: part → table, the columns that are hashed, and where its number and its hash are kept."""
+
+ADDED = {"syscall_events": 2}
+"""How many columns at a part's end came by a later step: where they are NULL, rows have the hash of before it."""
 
 TABLES = ("runs", "executions", "syscall_events", "resource_samples", "session_events")
 
@@ -203,6 +208,10 @@ _STEPS = (
     CREATE INDEX syscall_events_run ON syscall_events(run_id);
     CREATE TABLE chain (id INTEGER PRIMARY KEY CHECK (id = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL,
         pruned_ts INTEGER NOT NULL DEFAULT 0);
+    """,
+    """
+    ALTER TABLE syscall_events ADD COLUMN function TEXT;
+    ALTER TABLE syscall_events ADD COLUMN cause TEXT;
     """,
 )
 VERSION = len(_STEPS)

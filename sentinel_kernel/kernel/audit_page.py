@@ -159,7 +159,7 @@ class AuditPage:
     def _refusal(self, refusal: dict[str, Any]) -> str:
         said = refusal["semantic_msg_zh" if self._host.settings.language == "zh" else "semantic_msg"]
         line = self._say(f", line {refusal['line']}", f"，第 {refusal['line']} 行") if refusal["line"] else ""
-        return f"#{refusal['exec_id']}{line} ×{refusal['count']}: {said or refusal['syscall_name']}"
+        return f"#{refusal['exec_id']}{line} ×{refusal['count']}: {said or refusal['syscall_name'] or refusal['cause']}"
 
     def _chart(self, points: list[tuple[int, int, float]]) -> str:
         """Return memory and processor use over time as a picture that needs no script."""

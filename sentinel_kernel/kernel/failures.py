@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
+from sentinel_kernel.kernel.cell_record import words_fields
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.rendering import printable, said
 from sentinel_kernel.kernel.violation_card import first_command
@@ -143,7 +144,9 @@ class Failures:
                 host.displays.add(identifier, _added(violation), cell)
             else:
                 host.displays.violation(violation, cell)
-            known = host.displays.last_violations.get(identifier)
+            known, link = host.displays.last_violations.get(identifier), host.lifecycle.link
+            if known is not None and link is not None:
+                link.request(protocol.OP_WORDS, words_fields(known), lambda _reply: None, CELL_SECONDS)
             likely = known is not None and answer.get("likely") is True
             return {**known, "confidence": "likely"} if known and likely else known
         if not isinstance(limit, dict):

@@ -27,10 +27,11 @@ Json = dict[str, Any]
 DEFAULT_LIMIT, MOST = 20, 100
 _COLUMNS = (
     "id", "ts", "last_ts", "count", "syscall_name", "action", "result", "errno", "profile", "rule", "resource",
-    "arguments", "process", "line", "semantic_msg", "hint", "remedy",
+    "arguments", "process", "line", "semantic_msg", "hint", "remedy", "cause", "function",
 )  # fmt: skip
 _UNTRUSTED = [
     "audit[].arguments",
+    "audit[].function",
     "audit[].process",
     *(f"violations[].violation.{name}" for name in OF_VIOLATION),
 ]

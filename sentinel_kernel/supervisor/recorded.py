@@ -40,10 +40,13 @@ class _Kind(MutableRecord):
     cell: dict[str, Any]
     count: int
     last_ts: int
+    action: str
+    """The rule's, whatever the refusal is found to mean later."""
     answer: str = ""
     noted: str = ""
     reported: int = 0
     line_reported: bool = False
+    cause_reported: str = ""
     words: dict[str, Any] | None = None
     window: float = _FIRST_WINDOW
     next_at: float = 0.0
@@ -91,9 +94,12 @@ class Refusals:
         """Take note of a refusal as it stands now."""
         kind = self._kinds.get(violation.id)
         if kind is None:
-            kind = _Kind(violation, number, self._cells.get(number, {}), 0, violation.last_time_ms)
+            cell = self._cells.get(number, {})
+            kind = _Kind(violation, number, cell, 0, violation.last_time_ms, violation.action)
             self._keep(violation.id, kind)
-        self._totals[kind.number] = self._totals.get(kind.number, 0) + max(0, violation.count - kind.count)
+        if violation.number is not None:
+            more = max(0, violation.count - kind.count)
+            self._totals[kind.number] = self._totals.get(kind.number, 0) + more
         kind.violation = violation
         kind.count = max(kind.count, violation.count)
         kind.last_ts = violation.last_time_ms
@@ -114,7 +120,8 @@ class Refusals:
         name = repr((number, violation.syscall, violation.rule, arguments, answer))
         if name not in self._kinds:
             cell = self._cells.get(number, {})
-            self._keep(name, _Kind(violation, number, cell, 0, violation.last_time_ms, answer))
+            made = _Kind(violation, number, cell, 0, violation.last_time_ms, violation.action, answer)
+            self._keep(name, made)
         kind = self._kinds[name]
         known = answer == "session" and kind.reported > 0
         if kind.noted != violation.id:  # an answer that did not get onto the disk in time is noted again
@@ -157,15 +164,18 @@ class Refusals:
             "count": kind.count - kind.reported,
             "syscall_nr": violation.number,
             "syscall_name": violation.syscall,
-            "action": violation.action,
+            "action": kind.action,
             "result": f"asked: {kind.answer}" if kind.answer else violation.outcome,
             **kind.cell,
         }
         if not kind.reported:
             row |= _described(violation)
+        if violation.cause != kind.cause_reported:
+            row["cause"] = kind.cause_reported = violation.cause
         # The line of an earlier cell, whose thread it was, is none of this execution.
         if violation.line is not None and violation.cell is None and not kind.line_reported:
             row["line"], kind.line_reported = violation.line, True
+            row["function"] = violation.function
         if kind.words is not None:
             row |= kind.words
             kind.words = None
@@ -189,9 +199,12 @@ class Refusals:
 def _described(violation: Violation) -> dict[str, Any]:
     killed = violation.outcome == "killed"
     arguments = [f"{argument.name}={argument.text}" for argument in violation.arguments]
-    process = violation.process
+    subject, process = violation.subject, violation.process
+    if subject is not None and not arguments:
+        arguments = [f"{subject.kind}={subject.text}"]
     return {
         "pid": None if process is None else process.pid,
+        "path": subject.text if subject is not None and subject.kind == "path" else None,
         "errno": violation.errno,
         "signal_name": "SIGKILL" if killed else violation.errno_name or "OK",
         "resource": violation.resource,

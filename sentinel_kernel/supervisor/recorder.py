@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
 
 from sentinel_kernel.audit.place import REMEDY, make_place, settings_beside
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.policy.violation import Violation
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.audit_delivery import AuditDelivery
 from sentinel_kernel.supervisor.keeper import Keeper
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.current import Current
 
 _SAME_SHARE = 16
@@ -130,6 +132,16 @@ class Recorder(Keeper):
         self._delivery.soon()
         if violation.outcome == "killed" and not self._delivery.durable():
             self._late("KILL", violation)
+
+    def explained(self, message: dict[str, Any], found: dict[str, Any]) -> None:
+        """Note what an error was found to be of: what no call was held for, or what a refused one meant."""
+        document = found.get("violation")
+        if not self._delivery.settings.path or not isinstance(document, dict):
+            return
+        number = self._open.get(str(message.get("msg_id") or ""), self._newest())
+        with contextlib.suppress(ProtocolError):  # then the host does not show it either
+            self._refusals.add(Violation.from_json(document), number)
+            self._delivery.soon()
 
     def asking(self, violation: Violation) -> None:  # noqa: ARG002 - whatever it is about
         """Have a writer at hand when the answer comes."""

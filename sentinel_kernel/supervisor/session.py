@@ -193,6 +193,8 @@ class Session:
 
         def done(found: dict[str, Any]) -> None:
             host.reply(identifier, ok=True, fields=found)
+            if found:
+                self.watchers.recorder.explained(message, found)
 
         if current is None:
             done({})

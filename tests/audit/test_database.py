@@ -206,6 +206,33 @@ def test_an_older_file_is_taken_over_with_its_rows(path: Path) -> None:
     assert any("executions.begin 7" in fault for fault in faults(path))
 
 
+def test_columns_that_came_later_leave_the_hashes_of_older_rows_as_they_are(path: Path) -> None:
+    fill(path, 3)
+    with looked_into(path) as connection:  # as it was before the third step
+        for column in ("function", "cause"):
+            connection.execute(f"ALTER TABLE syscall_events DROP COLUMN {column}")
+        connection.execute("PRAGMA user_version = 2")
+    connection = open_for_writing(str(path))
+    event = {"exec": 9, "ts": now_ms(), "count": 1, "violation_id": "h", "cause": "path_hidden", "path": "/x"}
+    Rows(connection).write([run(), *cell(9), ("event", event)])
+    newest = reading.refusals(connection, run_id="run-1")[0]
+    assert (newest["cause"], newest["path"], newest["syscall_name"]) == ("path_hidden", "/x", None)
+    assert reading.totals(connection, "run-1")["refusals"] == 4 * 10
+    connection.close()
+    assert faults(path) == []
+    for change in ("cause = NULL WHERE cause = 'path_hidden'", "function = 'f' WHERE exec_id = 2"):
+        with looked_into(path) as connection:
+            before = dict(connection.execute("SELECT id, cause || '' FROM syscall_events").fetchall())
+            connection.execute(f"UPDATE syscall_events SET {change}")
+        assert faults(path), change
+        with looked_into(path) as connection:
+            connection.executemany(
+                "UPDATE syscall_events SET cause = ?, function = NULL WHERE id = ?",
+                [(cause, number) for number, cause in before.items()],
+            )
+        assert faults(path) == []
+
+
 def test_a_newer_file_and_a_foreign_one_are_left_alone(path: Path, tmp_path: Path) -> None:
     fill(path, 1)
     with looked_into(path) as connection:

@@ -127,6 +127,30 @@ def test_a_kernels_session_can_be_looked_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.sandbox
+def test_what_no_call_was_refused_for_is_in_it_and_not_counted_as_refused(tmp_path: Path) -> None:
+    with audited(tmp_path, SENTINEL_SPARE="off") as (book, path):
+        book.run("import no_such_module_of_anybody")
+        book.run("def look():\n    open('/usr/share/forbidden', 'w')\nlook()")
+        book.run("import socket\nsocket.create_connection(('203.0.113.9', 80))")
+        text = written(book)
+        found = rows(
+            path,
+            "SELECT max(cause), max(function), max(line), max(path), max(arguments), max(syscall_name), max(action), "
+            "sum(count), max(semantic_msg) FROM syscall_events GROUP BY violation_id ORDER BY min(id)",
+        )
+    assert [row[:4] for row in found] == [
+        ("package_absent", "<module>", 1, None),
+        ("path_read_only", "look", 2, "/usr/share/forbidden"),
+        ("call", "<module>", 2, None),
+    ]
+    assert found[0][4:8] == ("package=no_such_module_of_anybody", None, "ABSENT", 1)
+    assert found[1][5:8] == (None, "PATH", 1)
+    assert found[2][5:8] == ("socket", "NOTIFY", 1)
+    assert all(row[8] for row in found)
+    assert "1 calls refused" in text or "1 call refused" in text
+
+
+@pytest.mark.sandbox
 def test_a_kill_is_in_it_with_its_words_and_told_to_a_webhook(tmp_path: Path) -> None:
     told: list[dict[str, Any]] = []
 

@@ -56,23 +56,37 @@ def kill(identity: Identity, folder: Path, kills: int, role: str) -> None:
             assert (result["cell"][0], result["next"][0]) != ("SandboxDied", "SandboxDied"), result
 
 
+EACH_MOMENT = 7
+"""One kill at each of the driver's moments."""
+
+
 @pytest.mark.parametrize("role", ROLES)
-def test_twenty_kills_leave_nothing_and_hang_nobody(
+def test_a_kill_at_each_moment_leaves_nothing_and_hangs_nobody(
     own_user: Identity, tmp_path_factory: pytest.TempPathFactory, role: str
 ) -> None:
-    kill(own_user, tmp_path_factory.mktemp("kills"), 20, role)
+    kill(own_user, tmp_path_factory.mktemp("kills"), EACH_MOMENT, role)
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_kills_as_an_ordinary_user(ordinary_user: Identity, role: str) -> None:
+    _kill_as_an_ordinary_user(ordinary_user, 3, role)  # in the start, at once, and a moment later
+
+
+def _kill_as_an_ordinary_user(identity: Identity, kills: int, role: str) -> None:
     import shutil
     import tempfile
 
-    folder = Path(tempfile.mkdtemp(dir=ordinary_user.home.parent))
+    folder = Path(tempfile.mkdtemp(dir=identity.home.parent))
     try:
-        kill(ordinary_user, folder, 7, role)
+        kill(identity, folder, kills, role)
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("role", ROLES)
+def test_many_kills_as_an_ordinary_user(ordinary_user: Identity, role: str) -> None:
+    _kill_as_an_ordinary_user(ordinary_user, 20, role)
 
 
 @pytest.mark.soak
