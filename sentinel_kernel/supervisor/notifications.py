@@ -162,17 +162,25 @@ class NotificationHandler:
                 )
                 self._remember(None if again else known, verdict.errno)
                 return False
+            if verdict.kind == CONTINUE and verdict.errno and self.places is not None:
+                # It fails at once; one that waits would be interrupted by the signal for the stack.
+                self.places.refuse(made, request, None, lambda: self._go_on(notification))
+                return False
             violation = self._ledger.record(made, registers if verdict.kind == REFUSE else None)
         if verdict.kind == KILL:
             self.killed_by = violation
             return not self._places_death(request)
         if verdict.kind == CONTINUE:
-            if self.shares is None or not self.shares.answer(self._listener, notification):
-                self._listener.proceed(notification.id)
+            self._go_on(notification)
             return False
         self._remember(known if verdict.report else None, verdict.errno)
         self._listener.refuse(notification.id, verdict.errno)
         return False
+
+    def _go_on(self, notification: Notification) -> None:
+        """Let a call go on, unless it is one that is counted."""
+        if self.shares is None or not self.shares.answer(self._listener, notification):
+            self._listener.proceed(notification.id)
 
     def _places_death(self, request: Request) -> bool:
         """Find where a call comes from that kills; until then it stays held, and so does all else that is held."""

@@ -1,4 +1,4 @@
-"""Refusing a held call and finding where it came from: the cell's line, its function, the library, the thread.
+"""Having a held call answered and finding where it came from: the cell's line, its function, the library, the thread.
 
 The first refusals of a kind are counted once their line is known, so that each line has a record of its own; of those
 that follow, a flood perhaps, only the number is of interest.
@@ -61,7 +61,7 @@ class Places:
     ) -> bool:
         """Record a refusal (``registers``: Ledger.record), have it answered by ``answer``; True: look at the next too.
 
-        A thread that has no Python, or has given up the handler, is refused without a line.
+        So is a call that goes on in vain. A thread that has no Python, or has given up the handler, has no line.
         """
         kind = self._ledger.kind(made)
         looked = self._looked.get(kind, 0)

@@ -43,7 +43,6 @@ OPEN = {
     "shared_memory_of_a_child": "SIGBUS of a child is its own affair",
     "table_saved_swallowed": "a full disk is seen, the line is not",
     "growing_list": "which MemoryError comes first varies; the list's own does not say so itself",
-    "datagram_outside_swallowed": "a call that was let go on has no line",
 }
 """Programs that are not explained in full yet, and why: each one that is leaves this list."""
 STEP = 6
