@@ -12,26 +12,23 @@ import contextlib
 import errno
 import os
 import signal
-import stat
 from functools import partial
 
-from sentinel_kernel.linux.leases import is_kept, release_lease, take_lease
 from sentinel_kernel.linux.renaming import write_back
 from sentinel_kernel.policy import committable
 from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.workspace import change as kinds
-from sentinel_kernel.workspace.copying import copy_data, keeps_holes
 from sentinel_kernel.workspace.giving_up import Settled, give_up
 from sentinel_kernel.workspace.host_folder import (
     ChangedMeanwhile,
     HostFolders,
     delete,
-    make_unfinished,
     place,
     place_beside,
 )
 from sentinel_kernel.workspace.layer import folder_of, open_plain, parts_of, status_of
 from sentinel_kernel.workspace.marks import key_of
+from sentinel_kernel.workspace.staging import Staging
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,18 +36,14 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.workspace.change import Change
     from sentinel_kernel.workspace.layer import Layer
-    from sentinel_kernel.workspace.marks import Key
+    from sentinel_kernel.workspace.staging import Staged
 
 QUESTIONS = ("overwrite", "delete", "dangerous", "conflict")
 
 _BATCH = 200
 _BATCH_BYTES = 256 << 20
 _BATCH_FOLDERS = 64
-_LINKS = 10_000
-_TRIES = 3
 _NAMED = 20
-_LEFT_FREE_BYTES = 64 << 20
-_ABSENT = (0, 0, 0, 0)
 
 
 class Outcome(MutableRecord):
@@ -77,18 +70,6 @@ class Outcome(MutableRecord):
         self.bytes += max(0, change.size)
         if len(self.paths) < _NAMED:
             self.paths.append(change.path)
-
-
-class _Staged(MutableRecord):
-    """A whole copy that waits for its name."""
-
-    change: Change
-    folder: int
-    unfinished: str
-    writer: int
-    cell: Key
-    names: int = 1
-    """How many the cell's file has."""
 
 
 def questions(change: Change) -> tuple[str, ...]:
@@ -153,16 +134,11 @@ class _Commit:
         self._outcome = outcome
         self._by_itself = by_itself
         self._host = HostFolders(layer)
-        self._staged: list[_Staged] = []
+        self._staged: list[Staged] = []
         self._settled: list[Settled] = []
         self._folders: list[str] = []
         self._bytes = 0
-        self._links: dict[tuple[int, int], tuple[str, int]] = {}
-        """(inode, mtime) of a cell's file with several names -> where it was committed, and as which inode."""
-        self._keeps_holes: bool | None = None
-        mask = os.umask(0o077)
-        os.umask(mask)
-        self._mask = mask
+        self._staging = Staging(layer, self._host, programs="dangerous" in answers, waits=not by_itself)
 
     @property
     def is_full(self) -> bool:
@@ -171,7 +147,7 @@ class _Commit:
 
     def close(self) -> None:
         for staged in self._staged:
-            self._drop(staged)
+            self._staging.drop(staged)
         self._staged.clear()
         self._host.close()
 
@@ -187,7 +163,7 @@ class _Commit:
                 self._tried(one.change, partial(self._place, one))
         finally:
             for one in staged:
-                self._drop(one)
+                self._staging.drop(one)
         settled, self._settled, folders, self._folders = self._settled, [], self._folders, []
         self._host.close()
         self._bytes = 0
@@ -262,101 +238,17 @@ class _Commit:
         self._settled.append(Settled(change.path, host_key, change.cell_key))
 
     def _copy(self, change: Change, folder: int) -> None:
-        """Copy the cell's file to where it gets its name; a new one gets it at once."""
-        for _ in range(_TRIES):
-            with folder_of(self._layer.upper, change.path) as (above, last):
-                reader, status = open_plain(above, last)
-            try:
-                leased = take_lease(reader, alone=False)
-                if self._by_itself and not leased:
-                    return
-                staged = self._copied(change, folder, reader, status, leased=leased)
-            finally:
-                os.close(reader)
-            if staged is not None:
-                break
-        else:
-            raise ChangedMeanwhile
-        self._bytes += status.st_size
+        staged = self._staging.copy(change, folder)
+        if staged is None:
+            return
+        self._bytes += staged.cell[1]
+        # A new one gets its name at once.
         if change.kind == kinds.CHANGED and not change.conflict:
             self._staged.append(staged)
         else:
             self._place(staged)
 
-    def _copied(
-        self, change: Change, folder: int, reader: int, status: os.stat_result, *, leased: bool
-    ) -> _Staged | None:
-        """Return the whole copy; None where the file changed meanwhile."""
-        self._refuse_without_room(folder, status)
-        linked = self._linked(change, folder, status)
-        if linked is not None:
-            return linked
-
-        def give_way() -> None:
-            # Somebody waits to write: they wait no longer, and the file's times tell whether they did.
-            if leased and not is_kept(reader, alone=False):
-                release_lease(reader)
-
-        with self._host.acting():
-            writer, unfinished = make_unfinished(folder)
-        staged = _Staged(change, folder, unfinished, writer, key_of(status), status.st_nlink)
-        try:
-            copy_data(reader, writer, status.st_size, give_way)
-            if key_of(os.fstat(reader)) != staged.cell:
-                self._drop(staged)
-                return None
-            with self._host.acting():
-                os.fchmod(writer, self._mode_of(change, folder, status))
-                os.utime(writer, ns=(status.st_mtime_ns, status.st_mtime_ns))
-        except BaseException:
-            self._drop(staged)
-            raise
-        return staged
-
-    def _mode_of(self, change: Change, folder: int, status: os.stat_result) -> int:
-        host = status_of(folder, change.path.rpartition("/")[2])
-        if host is not None and change.kind == kinds.CHANGED and not change.conflict:
-            return host.st_mode & 0o777
-        allowed = 0o777 if "dangerous" in self._answers else 0o666
-        return status.st_mode & allowed & ~self._mask | 0o600
-
-    def _linked(self, change: Change, folder: int, status: os.stat_result) -> _Staged | None:
-        """Give a file with several names, one of which was committed, a further one there: it is stored once."""
-        known = self._links.get((status.st_ino, status.st_mtime_ns)) if status.st_nlink > 1 else None
-        if known is None:
-            return None
-        path, inode = known
-        with contextlib.suppress(OSError), self._host.acting():
-            writer, unfinished = make_unfinished(folder)
-            staged = _Staged(change, folder, unfinished, writer, key_of(status), status.st_nlink)
-            os.unlink(unfinished, dir_fd=folder)
-            above, _, name = path.rpartition("/")
-            os.link(
-                name,
-                unfinished,
-                src_dir_fd=self._host.folder(above),
-                dst_dir_fd=folder,
-                follow_symlinks=False,
-            )
-            there = status_of(folder, unfinished)
-            if there is not None and there.st_ino == inode and there.st_size == status.st_size:
-                return staged
-            self._drop(staged)
-        return None
-
-    def _refuse_without_room(self, folder: int, status: os.stat_result) -> None:
-        cost = status.st_size
-        stored = status.st_blocks * 512
-        if stored < cost:
-            if self._keeps_holes is None:
-                with self._host.acting():
-                    self._keeps_holes = keeps_holes(folder)
-            cost = stored if self._keeps_holes else cost
-        space = os.statvfs(f"/proc/self/fd/{folder}")
-        if space.f_bavail * space.f_frsize < cost + _LEFT_FREE_BYTES:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def _place(self, staged: _Staged) -> None:
+    def _place(self, staged: Staged) -> None:
         change, folder = staged.change, staged.folder
         name = change.path.rpartition("/")[2]
         placed = ""
@@ -374,30 +266,21 @@ class _Commit:
             there = status_of(folder, placed or name)
             host = status_of(folder, name)
         except BaseException:
-            self._drop(staged)
+            self._staging.drop(staged)
             raise
         os.close(staged.writer)
         self._outcome.done(change)
         if host is not None and there is not None:
             self._settled.append(Settled(change.path, key_of(host), staged.cell))
-            if staged.names > 1 and len(self._links) < _LINKS:
-                above = change.path.rpartition("/")[0]
-                place_path = f"{above}/{placed or name}" if above else placed or name
-                self._links[staged.cell[0], staged.cell[2]] = (place_path, there.st_ino)
+            above = change.path.rpartition("/")[0]
+            self._staging.note(staged, f"{above}/{placed or name}" if above else placed or name, there.st_ino)
 
-    def _beside(self, staged: _Staged) -> str:
+    def _beside(self, staged: Staged) -> str:
         placed = place_beside(staged.folder, staged.unfinished, staged.change.path.rpartition("/")[2])
         if len(self._outcome.beside) < _NAMED:
             above = staged.change.path.rpartition("/")[0]
             self._outcome.beside.append(f"{above}/{placed}" if above else placed)
         return placed
-
-    def _drop(self, staged: _Staged) -> None:
-        os.close(staged.writer)
-        with contextlib.suppress(OSError), self._host.acting():
-            status = status_of(staged.folder, staged.unfinished)
-            if status is not None and stat.S_ISREG(status.st_mode):
-                os.unlink(staged.unfinished, dir_fd=staged.folder)
 
 
 def _code(error: OSError) -> str:

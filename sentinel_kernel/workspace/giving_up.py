@@ -167,7 +167,7 @@ def _uncover(layer: Layer, path: str) -> None:
 
 
 def _hides(layer: Layer, path: str, folder: int) -> bool:
-    """Tell whether the cell's folder stands for the deletion of something that the host's holds; too many count as so."""
+    """Tell whether the cell's folder stands for the deletion of something on the host; too much to see is so too."""
     made = birth_ns(folder, "")
     host = open_beneath(layer.lower, path, os.O_RDONLY | os.O_DIRECTORY)
     try:

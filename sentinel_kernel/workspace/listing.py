@@ -13,11 +13,12 @@ import stat
 from sentinel_kernel.linux.birth import birth_ns
 from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.policy import committable
-from sentinel_kernel.record import MutableRecord
+from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.change import Change
+from sentinel_kernel.workspace.giving_up import Settled
 from sentinel_kernel.workspace.layer import MAXIMUM_DEPTH, MAXIMUM_PATH_BYTES, open_plain, status_of
-from sentinel_kernel.workspace.marks import is_marked, is_opaque, is_white_file, key_of
+from sentinel_kernel.workspace.marks import committed_as, is_opaque, is_white_file, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _CHUNK_BYTES = 1 << 20
 _LOOKED_AT = 4096
 _FOLDER = os.O_DIRECTORY
 _ABSENT = (0, 0, 0, 0)
+_MOST_SETTLED = 1000
 
 
 class Bounds(MutableRecord):
@@ -45,6 +47,8 @@ class Bounds(MutableRecord):
     """How many were not looked at: beyond these bounds, or too deep."""
     unreadable: int = 0
     """How many folders could not be entered."""
+    settled: list[tuple[str, Settled]] = fresh(default_factory=list)
+    """Layer and path of what is no change and still in the upper layer: to be given up (giving_up.py)."""
 
 
 class _Level(MutableRecord):
@@ -165,9 +169,9 @@ class _Walk:
             if not stat.S_ISREG(lower.st_mode):
                 is_folder = stat.S_ISDIR(lower.st_mode)
                 reason = committable.OVER_FOLDER if is_folder else committable.OVER_SPECIAL
+            elif self._is_settled(level, path, name, upper, lower):
+                return
             elif self._is_same(level, name, upper, lower):
-                if (upper.st_mode ^ lower.st_mode) & 0o777 == 0:
-                    return
                 kind = kinds.MODE
             else:
                 program = program or bool(lower.st_mode & 0o111)
@@ -182,7 +186,11 @@ class _Walk:
             mtime_ns=upper.st_mtime_ns,
             conflict=conflict,
             committable=reason,
-            autocommit=lower is None and not reason and committable.by_itself(path),
+            autocommit=lower is None
+            and not reason
+            and committable.by_itself(path)
+            # One that was committed, and that somebody has deleted on the host since, does not come back by itself.
+            and committed_as(level.upper, name) is None,
             executable=bool(upper.st_mode & 0o111),
             binary=self._look and _is_binary(level.upper, name),
             host_key=_ABSENT if lower is None else key_of(lower),
@@ -275,6 +283,19 @@ class _Walk:
             return committable.TOO_DEEP
         return committable.why_asked(self._layer.path, path, self._surroundings)
 
+    def _is_settled(
+        self, level: _Level, path: str, name: str, upper: os.stat_result, lower: os.stat_result
+    ) -> bool:
+        """Tell whether the cell's file is no change: committed before and not changed since, or equal to the host's."""
+        mark = committed_as(level.upper, name)
+        settled = mark is not None and mark.is_of(upper)
+        if not settled:
+            same_mode = (upper.st_mode ^ lower.st_mode) & 0o777 == 0
+            settled = same_mode and self._is_same(level, name, upper, lower)
+        if settled and len(self._bounds.settled) < _MOST_SETTLED:
+            self._bounds.settled.append((self._layer.name, Settled(path, key_of(lower), key_of(upper))))
+        return settled
+
     def _is_same(self, level: _Level, name: str, upper: os.stat_result, lower: os.stat_result) -> bool:
         if upper.st_size != lower.st_size or upper.st_size > self._bounds.compared_bytes:
             return False
@@ -309,7 +330,10 @@ def _is_newer(level: _Level, name: str, lower: os.stat_result) -> bool:
     host's ctime can't be put back either.
     """
     made = birth_ns(level.upper, name)
-    return bool(made) and lower.st_ctime_ns > made and not is_marked(level.upper, name, key_of(lower))
+    if not made or lower.st_ctime_ns <= made:
+        return False
+    mark = committed_as(level.upper, name)
+    return mark is None or mark.host != key_of(lower)
 
 
 def _same_link(level: _Level, name: str, upper: os.stat_result, lower: os.stat_result) -> bool:

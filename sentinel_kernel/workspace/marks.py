@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Key = tuple[int, int, int, int]
+from sentinel_kernel.record import Record
+
+Key = tuple[int, int, int, int]
 
 _OPAQUE = "user.overlay.opaque"
 _WHITEOUT = "user.overlay.whiteout"
 _COMMITTED = "user.overlay.sentinel"
+_NOTED_WITHIN_NS = 20_000_000
 
 
 def key_of(status: os.stat_result) -> Key:
@@ -41,17 +43,41 @@ def is_white_file(folder: int, name: str) -> bool:
 
 
 def mark(file: int, committed: Key) -> None:
-    """Note at an open file which file of the host it was committed as."""
+    """Note at an open file of the upper layer which file of the host it was committed as."""
+    status = os.fstat(file)
+    # The note is a change of ctime itself: what changes a file within these milliseconds changes its size or time too.
+    until = time.time_ns() + _NOTED_WITHIN_NS
+    words = (*committed, status.st_size, status.st_mtime_ns, until)
     with contextlib.suppress(
         OSError
     ):  # no room, or not ours: the next commit asks once more than it needed to
-        os.setxattr(file, _COMMITTED, ":".join(map(str, committed)).encode("ascii"))
+        os.setxattr(file, _COMMITTED, ":".join(map(str, words)).encode("ascii"))
 
 
-def is_marked(folder: int, name: str, host: Key) -> bool:
-    """Tell whether the host's file of this state is what was committed from the cell's."""
+def committed_as(folder: int, name: str) -> Mark | None:
+    """Return what is noted at a file of the upper layer; None where nothing is."""
     noted = _read(f"/proc/self/fd/{folder}/{name}", _COMMITTED)
-    return noted == ":".join(map(str, host)).encode("ascii")
+    try:
+        words = [int(word) for word in (noted or b"").split(b":")]
+        inode, size, mtime_ns, ctime_ns, own_size, own_mtime_ns, until = words
+    except ValueError:
+        return None
+    return Mark((inode, size, mtime_ns, ctime_ns), own_size, own_mtime_ns, until)
+
+
+class Mark(Record):
+    """What was noted when a file was committed and stayed in the upper layer, as somebody had it open."""
+
+    host: Key
+    """The host's file as it was committed."""
+    size: int
+    mtime_ns: int
+    until: int
+
+    def is_of(self, status: os.stat_result) -> bool:
+        """Tell whether the cell's file is still what was committed."""
+        same = (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
+        return same and status.st_ctime_ns <= self.until
 
 
 def _read(of: int | str, name: str) -> bytes | None:

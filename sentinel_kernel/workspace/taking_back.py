@@ -21,83 +21,27 @@ from sentinel_kernel.workspace.marks import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from sentinel_kernel.workspace.change import Change
     from sentinel_kernel.workspace.layer import Layer
 
-_FOLDERS = 100_000
-"""New folders that are removed once what is in them is gone."""
-_BATCH = 200
 
+def discard(layer: Layer, change: Change) -> None:
+    """Make cells see the host's file again, or none where it has none; what they wrote there is gone.
 
-def discard(
-    layer: Layer,
-    chosen: Iterable[Change],
-    done: Callable[[Change], None] = lambda _: None,
-    failed: Callable[[Change, OSError], None] = lambda _change, _error: None,
-) -> None:
-    """Make cells see the host's files again, or none where it has none; what they wrote there is gone.
+    A new folder has to be empty by then: what is in it is discarded first.
 
-    ``chosen`` is in the order of a listing, which it may be. Nothing is raised: ``failed`` is told.
+    Raises:
+        OSError: it could not be done; what cells see is the old, the new, or no file at all.
+
     """
-    folders: list[Change] = []
-    batch: list[Change] = []
-    for change in chosen:
-        if change.is_folder and change.kind != kinds.DELETED:
-            if len(folders) < _FOLDERS:
-                folders.append(change)
-            continue
-        batch.append(change)
-        if len(batch) >= _BATCH:
-            _discard(layer, batch, done, failed)
-            batch = []
-    _discard(layer, batch, done, failed)
-    for change in reversed(folders):
-        try:
-            remove(layer, change.path)
-        except OSError as error:
-            failed(change, error)
-        else:
-            done(change)
-
-
-def _discard(
-    layer: Layer,
-    batch: list[Change],
-    done: Callable[[Change], None],
-    failed: Callable[[Change, OSError], None],
-) -> None:
-    removed = []
-    for change in batch:
-        try:
-            if change.kind != kinds.DELETED:
-                remove(layer, change.path)
-        except OSError as error:
-            failed(change, error)
-        else:
-            removed.append(change)
+    if change.kind != kinds.DELETED:
+        remove(layer, change.path)
     # What is left of a file that the host has as well is a whiteout: given up, the host's is seen again.
-    hosts = _on_the_host(layer, removed)
-    if hosts:
-        give_up(layer, hosts)
-    for change in removed:
-        try:
-            _bring_back(layer, change.path)
-        except OSError as error:
-            failed(change, error)
-        else:
-            done(change)
-
-
-def _on_the_host(layer: Layer, removed: list[Change]) -> list[Settled]:
-    found = []
-    for change in removed:
-        with contextlib.suppress(OSError), folder_of(layer.lower, change.path) as (folder, name):
-            status = status_of(folder, name)
-            if status is not None:
-                found.append(Settled(change.path, key_of(status)))
-    return found
+    with contextlib.suppress(OSError), folder_of(layer.lower, change.path) as (folder, name):
+        status = status_of(folder, name)
+        if status is not None:
+            give_up(layer, [Settled(change.path, key_of(status))])
+    _bring_back(layer, change.path)
 
 
 def _bring_back(layer: Layer, path: str) -> None:

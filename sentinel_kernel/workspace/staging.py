@@ -1,0 +1,166 @@
+"""Whole copies of cells' files beside where they belong on the host, under names of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+
+from sentinel_kernel.linux.leases import is_kept, release_lease, take_lease
+from sentinel_kernel.record import MutableRecord
+from sentinel_kernel.workspace import change as kinds
+from sentinel_kernel.workspace.copying import copy_data, keeps_holes
+from sentinel_kernel.workspace.host_folder import ChangedMeanwhile, make_unfinished
+from sentinel_kernel.workspace.layer import folder_of, open_plain, status_of
+from sentinel_kernel.workspace.marks import key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.workspace.change import Change
+    from sentinel_kernel.workspace.host_folder import HostFolders
+    from sentinel_kernel.workspace.layer import Layer
+    from sentinel_kernel.workspace.marks import Key
+
+_LINKS = 10_000
+_TRIES = 3
+_LEFT_FREE_BYTES = 64 << 20
+
+
+class Staged(MutableRecord):
+    """A whole copy that waits for its name."""
+
+    change: Change
+    folder: int
+    unfinished: str
+    writer: int
+    cell: Key
+    names: int = 1
+    """How many the cell's file has."""
+
+
+class Staging:
+    """Makes the copies of one commit."""
+
+    def __init__(self, layer: Layer, host: HostFolders, *, programs: bool, waits: bool) -> None:
+        """Copy from ``layer`` to ``host``.
+
+        ``programs``: what is executable may stay so. ``waits`` false: what somebody has open for writing is left.
+        """
+        self._layer = layer
+        self._host = host
+        self._programs = programs
+        self._waits = waits
+        self._links: dict[tuple[int, int], tuple[str, int]] = {}
+        """(inode, mtime) of a cell's file with several names -> where it was committed, and as which inode."""
+        self._keeps_holes: bool | None = None
+        self._mask = os.umask(0o077)
+        os.umask(self._mask)
+
+    def note(self, staged: Staged, path: str, inode: int) -> None:
+        """Note where a copy is now, as further names of the cell's file become names of it."""
+        if staged.names > 1 and len(self._links) < _LINKS:
+            self._links[staged.cell[0], staged.cell[2]] = (path, inode)
+
+    def copy(self, change: Change, folder: int) -> Staged | None:
+        """Return a copy of the cell's file in the host's ``folder``; None where it is left.
+
+        Raises:
+            ChangedMeanwhile: it was written to each time that it was copied.
+            OSError: it can't be read, or the copy not be written.
+
+        """
+        for _ in range(_TRIES):
+            with folder_of(self._layer.upper, change.path) as (above, last):
+                reader, status = open_plain(above, last)
+            try:
+                leased = take_lease(reader, alone=False)
+                if not self._waits and not leased:
+                    return None
+                staged = self._copied(change, folder, reader, status, leased=leased)
+            finally:
+                os.close(reader)
+            if staged is not None:
+                return staged
+        raise ChangedMeanwhile
+
+    def _copied(
+        self, change: Change, folder: int, reader: int, status: os.stat_result, *, leased: bool
+    ) -> Staged | None:
+        """Return the whole copy; None where the file changed meanwhile."""
+        self._refuse_without_room(folder, status)
+        linked = self._linked(change, folder, status)
+        if linked is not None:
+            return linked
+
+        def give_way() -> None:
+            # Somebody waits to write: they wait no longer, and the file's times tell whether they did.
+            if leased and not is_kept(reader, alone=False):
+                release_lease(reader)
+
+        with self._host.acting():
+            writer, unfinished = make_unfinished(folder)
+        staged = Staged(change, folder, unfinished, writer, key_of(status), status.st_nlink)
+        try:
+            copy_data(reader, writer, status.st_size, give_way)
+            if key_of(os.fstat(reader)) != staged.cell:
+                self.drop(staged)
+                return None
+            with self._host.acting():
+                os.fchmod(writer, self._mode_of(change, folder, status))
+                os.utime(writer, ns=(status.st_mtime_ns, status.st_mtime_ns))
+        except BaseException:
+            self.drop(staged)
+            raise
+        return staged
+
+    def _mode_of(self, change: Change, folder: int, status: os.stat_result) -> int:
+        host = status_of(folder, change.path.rpartition("/")[2])
+        if host is not None and change.kind == kinds.CHANGED and not change.conflict:
+            return host.st_mode & 0o777
+        allowed = 0o777 if self._programs else 0o666
+        return status.st_mode & allowed & ~self._mask | 0o600
+
+    def _linked(self, change: Change, folder: int, status: os.stat_result) -> Staged | None:
+        """Give a file with several names, one of which was committed, a further one there: it is stored once."""
+        known = self._links.get((status.st_ino, status.st_mtime_ns)) if status.st_nlink > 1 else None
+        if known is None:
+            return None
+        path, inode = known
+        with contextlib.suppress(OSError), self._host.acting():
+            writer, unfinished = make_unfinished(folder)
+            staged = Staged(change, folder, unfinished, writer, key_of(status), status.st_nlink)
+            os.unlink(unfinished, dir_fd=folder)
+            above, _, name = path.rpartition("/")
+            os.link(
+                name,
+                unfinished,
+                src_dir_fd=self._host.folder(above),
+                dst_dir_fd=folder,
+                follow_symlinks=False,
+            )
+            there = status_of(folder, unfinished)
+            if there is not None and there.st_ino == inode and there.st_size == status.st_size:
+                return staged
+            self.drop(staged)
+        return None
+
+    def _refuse_without_room(self, folder: int, status: os.stat_result) -> None:
+        cost = status.st_size
+        stored = status.st_blocks * 512
+        if stored < cost:
+            if self._keeps_holes is None:
+                with self._host.acting():
+                    self._keeps_holes = keeps_holes(folder)
+            cost = stored if self._keeps_holes else cost
+        space = os.statvfs(f"/proc/self/fd/{folder}")
+        if space.f_bavail * space.f_frsize < cost + _LEFT_FREE_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def drop(self, staged: Staged) -> None:
+        """Remove a copy that got no name."""
+        os.close(staged.writer)
+        with contextlib.suppress(OSError), self._host.acting():
+            status = status_of(staged.folder, staged.unfinished)
+            if status is not None and stat.S_ISREG(status.st_mode):
+                os.unlink(staged.unfinished, dir_fd=staged.folder)
