@@ -49,9 +49,10 @@ def stage_root(context: BootContext) -> None:
         "sentinel-held", uppers, "tmpfs", _SAFE, f"size={size},nr_inodes={inodes_for(size)},mode=0755"
     )
     context.sized.append(("disk_bytes", mounts.pick_file_system(uppers)))
-    # Former versions of what cells wrote: beside the layers, where no path of the sandbox leads.
-    os.mkdir(f"{uppers}/history", 0o700)
-    context.layers.append(("history", os.open(f"{uppers}/history", _FOLDER)))
+    # Former versions of what cells wrote, and what is on its way: where no path of the sandbox leads.
+    for name in ("history", "parked"):
+        os.mkdir(f"{uppers}/{name}", 0o700)
+        context.layers.append((name, os.open(f"{uppers}/{name}", _FOLDER)))
 
 
 def make_skeleton(context: BootContext) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from enum import Enum
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.inner import Inner, close_all
+from sentinel_kernel.kernel.kept import Kept
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.problems import dies_at_start, no_answer, no_supervisor, refused_start
 from sentinel_kernel.kernel.supervisor_link import SupervisorLink
@@ -91,7 +91,7 @@ class Lifecycle:
         self._deaths: deque[float] = deque()
         self._answer_timer: Timer | None = None
         self._end_timer: Timer | None = None
-        self._upper_fd = -1
+        self.kept = Kept()
         """The sandbox's changed files: if the supervisor is killed, the next one saves them from here."""
 
         self._switched: Callable[[bool], None] | None = None
@@ -126,14 +126,14 @@ class Lifecycle:
             self.link.request(protocol.OP_START, request, self._on_started, START_SECONDS)
             return
         self._was_ready = False
-        orphan, self._upper_fd = self._upper_fd, -1
+        kept, self.kept = self.kept, Kept()
         try:
             process = start_supervisor(
                 self._settings,
                 self.profile,
                 reason,
                 extra_arguments=extra,
-                orphan_fd=orphan,
+                orphans=kept,
                 limits=self.own_limits,
                 granted=self.granted_limits,
             )
@@ -142,8 +142,7 @@ class Lifecycle:
         else:
             self.attach(process)
         finally:
-            if orphan >= 0:
-                os.close(orphan)
+            kept.close()
 
     def _on_started(self, reply: Json) -> None:
         self._start_pending = False
@@ -176,9 +175,11 @@ class Lifecycle:
         if name == protocol.EVENT_CHANNELS and len(fds) == 4:
             self._open_channels(int(event.get("generation") or 0), fds)
             return
-        if name == protocol.EVENT_READY and len(fds) == 1:
-            self._keep_upper(fds.pop())
-        close_all(fds)
+        if name == protocol.EVENT_READY and fds:
+            self.kept.close()
+            self.kept = Kept(event.get("held"), fds)
+        else:
+            close_all(fds)
         if name == protocol.EVENT_READY:
             self.ready = event
             self.problem = None
@@ -335,7 +336,7 @@ class Lifecycle:
         if self.link is not None:
             self.link.close()
         self._close_inner()
-        self._keep_upper(-1)
+        self.kept.close()
 
     # --- small parts
 
@@ -343,11 +344,6 @@ class Lifecycle:
         if self._switched is not None:
             done, self._switched = self._switched, None
             done(succeeded)
-
-    def _keep_upper(self, fd: int) -> None:
-        if self._upper_fd >= 0:
-            os.close(self._upper_fd)
-        self._upper_fd = fd
 
     def _close_inner(self) -> None:
         if self.inner is not None:

@@ -18,6 +18,7 @@ DEFAULT_PROFILE = "strict"
 DEFAULT_CEILING = "datascience"
 ASK_SECONDS = 120.0
 _CELL_SUMMARY = "--SentinelKernel.cell_summary="
+_COMMIT = "--SentinelKernel.commit="
 _MAPPINGS = "--SentinelKernel.mappings="
 PREFLIGHT_MODES = ("off", "advise", "refuse")
 """What is done about lines that will be refused, or are dangerous: from the least on (kernel/preflight.py)."""
@@ -91,6 +92,9 @@ class Settings(Record):
     dangerous: str = "off"
     """The same about dangerous code (policy/dangerous.py)."""
 
+    commit: str = ""
+    """"none": new files wait for the person whatever the profile says."""
+
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str], folder: str) -> Settings:
     """Return the settings. Raises SentinelError where there is no connection file."""
@@ -99,6 +103,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
     named, rest = _named_mapping(rest, environment, folder)
     preflight, rest = _mode(rest, environment, "preflight", "advise")
     dangerous, rest = _mode(rest, environment, "dangerous", "off")
+    commit, rest = _commit(rest, environment)
     parent = environment.get("JPY_PARENT_PID", "")
     lab, fault = _lab()
     granted = Granted(
@@ -132,6 +137,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
         notices=granted.notices,
         preflight=stricter(preflight, lab.preflight if lab is not None else ""),
         dangerous=stricter(dangerous, lab.dangerous if lab is not None else ""),
+        commit=commit,
     )
 
 
@@ -199,6 +205,20 @@ def _mode(
         else:
             rest.append(argument)
     return chosen.lower() if chosen.lower() in PREFLIGHT_MODES else default, rest
+
+
+def _commit(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return "none" where new files have to wait for the person, else nothing, and the arguments that do not say so.
+
+    ``--SentinelKernel.commit=none`` goes before SENTINEL_COMMIT.
+    """
+    chosen, rest = environment.get("SENTINEL_COMMIT", ""), []
+    for argument in arguments:
+        if argument.startswith(_COMMIT):
+            chosen = argument.removeprefix(_COMMIT)
+        else:
+            rest.append(argument)
+    return "none" if chosen.lower() == "none" else "", rest
 
 
 def stricter(first: str, second: str) -> str:

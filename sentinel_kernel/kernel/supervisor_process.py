@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
+    from sentinel_kernel.kernel.kept import Kept
     from sentinel_kernel.kernel.settings import Settings
 
 CONTROL_FD = 3
@@ -68,6 +69,7 @@ def start_request(
         "argv": [*settings.worker_arguments, f"--Session.session={session_id(settings.connection_file)}"],
         "argv_once": list(extra_arguments),
         "environment": settings.environment,
+        "commit": settings.commit,
         "language": settings.language,
         "run": _RUN,
         "audit": _audit(settings),
@@ -121,14 +123,14 @@ def start_supervisor(
     first_request: int = 1,
     extra_arguments: tuple[str, ...] = (),
     *,
-    orphan_fd: int = -1,
+    orphans: Kept | None = None,
     limits: Mapping[str, float | None] | None = None,
     granted: Collection[str] = (),
 ) -> SupervisorProcess:
     """Start a supervisor that makes a sandbox for ``profile`` at once.
 
     The one that this kernel's last host left, if it is still there, is taken instead.
-    ``orphan_fd`` is the folder of changed files that a killed supervisor left: this one saves them first.
+    ``orphans`` are the folders of changed files that a killed supervisor left: this one saves them first.
     Raises OSError where no process can be started, ProtocolError where the request does not fit, SentinelError where a
     lab's configuration forbids every sandbox.
     """
@@ -143,7 +145,9 @@ def start_supervisor(
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         try:
-            protocol.send(ours, request, [orphan_fd] if orphan_fd >= 0 else [])
+            if orphans is not None and orphans.descriptors:
+                request["orphans"] = orphans.named
+            protocol.send(ours, request, orphans.descriptors if orphans is not None else ())
             pid = spawn(theirs.fileno())
         except BaseException:
             ours.close()
@@ -192,8 +196,10 @@ def spawn(control_fd: int) -> int:
 
 def supervisor_environment(environment: dict[str, str]) -> dict[str, str]:
     """Return the environment without what looks like a secret: the supervisor has no use for one."""
+    # Saved files may go to a place that wants one (SENTINEL_ARTIFACTS=URL).
+    uploads = "://" in environment.get("SENTINEL_ARTIFACTS", "")
     return {
         name: value
         for name, value in environment.items()
-        if not any(mark in name.upper() for mark in _SECRETS) and not name.startswith("PYTHON")
+        if (uploads or not any(mark in name.upper() for mark in _SECRETS)) and not name.startswith("PYTHON")
     }

@@ -29,3 +29,8 @@ def try_lock_whole(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def lock_whole(descriptor: int) -> None:
+    """Lock an open file or folder as above, once nobody else has it."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX)

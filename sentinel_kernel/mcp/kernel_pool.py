@@ -134,6 +134,7 @@ class KernelPool:
             "SENTINEL_PROFILE": self.options.profile,
             "SENTINEL_CLIENT": f"MCP {self.client_name}".strip(),
             "SENTINEL_SPARE": "off",
+            "SENTINEL_COMMIT": "none",  # what an assistant's cells write, a person commits
         }
         await kernel.start(self.options.workspace, environment)
         if self._closing():  # meanwhile

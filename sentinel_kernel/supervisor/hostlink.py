@@ -60,10 +60,11 @@ class HostLink:
             self.gone = True
             return None
         message, descriptors = packet
-        for descriptor in descriptors[1:]:
-            socket.close(descriptor)
-        if descriptors:
-            message["descriptor"] = descriptors[0]
+        if message.get("op") == protocol.OP_START and descriptors:
+            message["descriptors"] = descriptors
+        else:
+            for descriptor in descriptors:
+                socket.close(descriptor)
         return message
 
     def _send(self, message: dict[str, Any], descriptors: Sequence[int], milliseconds: int) -> bool:

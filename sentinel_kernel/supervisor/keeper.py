@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.files_process import FilesProcess
 
 
 class Keeper:
@@ -19,6 +20,10 @@ class Keeper:
 
     def sandbox_gone(self, cause: dict[str, Any]) -> None:
         """Take note that the worker is gone for ``cause``, which is empty where it was ended on purpose."""
+
+    def give_up_files(self, current: Current) -> FilesProcess | None:  # noqa: ARG002 - one of them alone has one
+        """Take note that the sandbox has ended; return its files process, which is the caller's then."""
+        return None
 
     @property
     def busy(self) -> bool:

@@ -31,15 +31,14 @@ from sentinel_kernel.supervisor.current import (
 )
 from sentinel_kernel.supervisor.heritage import is_sound
 from sentinel_kernel.supervisor.identities import Identities
+from sentinel_kernel.supervisor.leftovers import Leftovers, held_fields
 from sentinel_kernel.supervisor.preparation import parse_start
 from sentinel_kernel.supervisor.remedies import describe
 from sentinel_kernel.supervisor.sandbox import DIED
-from sentinel_kernel.supervisor.saving import save_files, tell_of_saved_files
 from sentinel_kernel.supervisor.spare import Spare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from sentinel_kernel.supervisor.channels import Channels
@@ -63,7 +62,7 @@ class Lifetime:
         poll: select.poll,
         package_directory: str,
         ledger: Ledger,
-        keepers: Sequence[Keeper],
+        keepers: list[Keeper],
     ) -> None:
         """Speak to ``host``, watch through ``poll``; ``package_directory`` is the folder of sentinel_kernel."""
         self.host = host
@@ -79,7 +78,7 @@ class Lifetime:
         self._poll = poll
         self._package_directory = package_directory
         self._ledger = ledger
-        self._keepers = keepers
+        self.keepers = keepers
         self._identities = Identities()
         self._backends = Backends()
         self.spare = Spare(poll, self._identities, self._backends, package_directory)
@@ -87,6 +86,7 @@ class Lifetime:
         self._start_id: object = None
         self._killed_starts = 0
         self._killed_for: dict[str, Any] | None = None
+        self.leftovers = Leftovers(self)
         self._kept = False
         """The keepers were told of the worker, and not yet that it is gone."""
 
@@ -148,10 +148,7 @@ class Lifetime:
 
     def start(self, message: dict[str, Any], identifier: object) -> None:
         """Replace the sandbox, if any, by one that ``message`` asks for; answered once it is up or has failed."""
-        orphan = message.pop("descriptor", -1)
-        if orphan >= 0:  # the layer of a sandbox whose supervisor was killed; the host had kept it
-            self._salvage(orphan, str(message.get("workspace", "")))
-            os.close(orphan)
+        self.leftovers.orphans(message, str(message.get("kernel", "")))
         self.end()
         self._start_id = identifier
         try:
@@ -159,7 +156,7 @@ class Lifetime:
         except ProtocolError as error:
             self._fail_start(error)
             return
-        tell_of_saved_files(self.host, self.request.kernel)
+        self.leftovers.tell_of_earlier(self.request.kernel)
         self._launch()
 
     def _launch(self) -> None:
@@ -223,12 +220,12 @@ class Lifetime:
         self._killed_for = None
         current.served = True
         limit_processors(current)
-        upper = current.sandbox.workspace_upper
-        descriptors = [upper] if upper >= 0 else []
-        self.host.event(protocol.EVENT_READY, ready_fields(current, self.generation), descriptors)
+        held, descriptors = held_fields(current.sandbox.held, protocol.MAXIMUM_DESCRIPTORS)
+        fields = {**ready_fields(current, self.generation), "held": held}
+        self.host.event(protocol.EVENT_READY, fields, descriptors)
         self._answer_start()  # what the host asks next is served behind the keepers
         self._kept = True
-        for keeper in self._keepers:
+        for keeper in self.keepers:
             keeper.sandbox_ready(current, self.generation)
 
     def _give_up(self, error: SentinelError) -> None:
@@ -258,13 +255,8 @@ class Lifetime:
         self._killed_for = None
         with contextlib.suppress(BootError):
             current.sandbox.end()
-        if current.sandbox.workspace_upper >= 0:
-            self._salvage(current.sandbox.workspace_upper, current.preparation.plan.workspace)
+        self.leftovers.ended(current)
         release(current, self._poll)
-
-    def _salvage(self, upper: int, workspace: str) -> None:
-        kernel = self.request.kernel if self.request is not None else ""
-        save_files(self.host, upper, workspace, kernel, last=self.ending or self.host.gone)
 
     def _serve_init(self, current: Current) -> bool:
         """Handle one packet of init; False where the sandbox was ended over it."""
@@ -387,7 +379,7 @@ class Lifetime:
     def _tell_keepers(self, cause: dict[str, Any]) -> None:
         if self._kept:
             self._kept = False
-            for keeper in self._keepers:
+            for keeper in self.keepers:
                 keeper.sandbox_gone(cause)
 
     def _tell_death(self, cause: dict[str, Any], *, replaced: bool) -> None:

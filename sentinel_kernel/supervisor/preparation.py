@@ -18,8 +18,8 @@ from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_fact
 from sentinel_kernel.supervisor.filter import build_filter
 from sentinel_kernel.supervisor.interpreter import python_paths
 from sentinel_kernel.supervisor.rendezvous import base_directory
-from sentinel_kernel.supervisor.salvage import artifact_store
 from sentinel_kernel.supervisor.worker_link import init_argv
+from sentinel_kernel.workspace.store import artifact_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,16 +173,16 @@ def prepare(
     named = hidden_paths(request.workspace, home, hidden)
     hidden = (*hidden, *(real for path in named if (real := os.path.realpath(path)) != path))
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
-    environment = {
-        "PATH": f"{os.path.dirname(python.executable)}:/usr/local/bin:/usr/bin:/bin",
     wheels = wheel_folder() if request.cached and os.path.isdir(wheel_folder()) else ""
     variables, sockets = _way_out(profile.network, wheels)
+    environment = {
+        "PATH": f"{os.path.dirname(python.executable)}:/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         **_HUGE_PAGES,
         **({name: str(cpu_count) for name in _THREAD_POOLS} if cpus else {}),
+        **variables,
         **request.environment,
     }
-        **variables,
     if python.prefix != python.base_prefix:
         environment["VIRTUAL_ENV"] = python.prefix
     elif os.path.isdir(os.path.join(python.prefix, "conda-meta")):
@@ -204,6 +204,7 @@ def prepare(
         argv=request.payload or init_argv(python.executable),
         absent_inside=absent_inside,
         cpus=cpus,
+        sockets=sockets,
     )
     return Preparation(profile, plan, reachable, ceiling, python.module_directories, tuple(hidden))
 
@@ -218,7 +219,6 @@ def _way_out(network: Network, wheels: str) -> tuple[dict[str, str], tuple[tuple
     )
 
     return way_out_variables(network, os.path.realpath(wheels) if wheels else ""), way_out_sockets(network)
-        sockets=sockets,
 
 
 def _audit_folder(request: StartRequest) -> str:
@@ -297,11 +297,11 @@ def interpreter_cache() -> str:
     return _cache("interpreters")
 
 
-def _cache(name: str) -> str:
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME") or "/", ".cache")
 def wheel_folder() -> str:
     """Return the folder of wheels that `sentinel-kernel wheels` fills and every sandbox reads."""
     return _cache("wheels")
 
 
+def _cache(name: str) -> str:
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME") or "/", ".cache")
     return os.path.join(cache, "sentinel-kernel", name)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.plan import BootPlan
     from sentinel_kernel.supervisor.backend import Backend
+    from sentinel_kernel.supervisor.live_mounts import LiveMount
 
 _BOOT_SECONDS = 20.0
 _END_SECONDS = 5.0
@@ -62,15 +63,19 @@ class Sandbox(MutableRecord):
     """Contexts of the file systems in memory whose size is the profile's, by the name of that size."""
     shown: Mapping[str, int] = fresh(default_factory=dict)
     """Files that stand for the machine's own inside, by name, open for writing."""
+    place: int = -1
+    """Its root in a mount that can be written: where the places of later mounts are made."""
+    live: list[LiveMount] = fresh(default_factory=list)
+    """What was mounted since it started (supervisor/live_mounts.py)."""
     held: HeldFolders = fresh(default_factory=HeldFolders)
     """The folders whose changes are held."""
+    sockets: dict[str, socket.socket] = fresh(default_factory=dict)
+    """What the plan has bound inside, by name."""
     exit_status: int | None = None
 
     def end(self) -> int:
         """Kill everything inside through pid 1, wait, and return its wait status; idempotent.
 
-    sockets: dict[str, socket.socket] = fresh(default_factory=dict)
-    """What the plan has bound inside, by name."""
         The upper layer stays readable until :meth:`close`.
 
         Raises:
@@ -99,7 +104,7 @@ class Sandbox(MutableRecord):
         self.control.close()
         self.report.close()
         self.held.close()
-        for name in ("pidfd", "error_output", "workspace_upper", "workspace_context"):
+        for name in ("pidfd", "error_output", "workspace_upper", "workspace_context", "place"):
             descriptor = getattr(self, name)
             if descriptor >= 0:
                 os.close(descriptor)
@@ -107,22 +112,24 @@ class Sandbox(MutableRecord):
         for descriptor in (*(descriptor for _, descriptor in self.sized), *self.shown.values()):
             os.close(descriptor)
         self.sized, self.shown = (), {}
-
-    def descriptors(self) -> tuple[int, ...]:
-        """Return what a loop has to watch: listener, init's standard error, init's socket, the pidfd of pid 1."""
-        return (self.listener.descriptor, self.error_output, self.control.fileno(), self.pidfd)
-
         for bound in self.sockets.values():
             bound.close()
         self.sockets = {}
         for mount in self.live:
             mount.close()
         self.live.clear()
+
+    def descriptors(self) -> tuple[int, ...]:
+        """Return what a loop has to watch: listener, init's standard error, init's socket, the pidfd of pid 1."""
+        return (self.listener.descriptor, self.error_output, self.control.fileno(), self.pidfd)
+
     def refresh_workspace(self) -> None:
         """Make the workspace show what changed in the host's folder since the last call."""
         if self.workspace_context >= 0:
             mounts.reconfigure(self.workspace_context)
         self.held.refresh()
+        for mount in self.live:
+            mounts.reconfigure(mount.context)
 
     def resize(self, sizes: Sizes) -> list[str]:
         """Give the file systems in memory these sizes; return the names of those that hold more than that now."""
@@ -226,6 +233,7 @@ def start_sandbox(
         sized = descriptors[len(descriptors) - len(names) :]
         del descriptors[len(descriptors) - len(names) :]
         handed = list(zip(names, sized, strict=True))
+        workspace = descriptors[1:3] or [-1, -1]
         own_ends.pop_all()
         os.close(go)
         # own_liveness stays open for this process's whole life on purpose: its end is what the child watches until
@@ -238,11 +246,12 @@ def start_sandbox(
             control=control,
             error_output=error_output,
             report=report,
-            workspace_upper=descriptors[1] if len(descriptors) > 1 else -1,
-            workspace_context=descriptors[2] if len(descriptors) > 1 else -1,
+            workspace_upper=workspace[0],
+            workspace_context=workspace[1],
             boot_seconds=time.monotonic() - started,
             sized=tuple(named for named in handed if named[0] in _SIZES),
             shown={name: file for name, file in handed if name in SHOWN_FILES},
+            place=dict(handed).get("place", -1),
             sockets={
                 name.removeprefix("socket:"): socket.socket(fileno=file)
                 for name, file in handed

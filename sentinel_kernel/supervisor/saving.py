@@ -1,36 +1,144 @@
-"""Telling people where a sandbox's files were saved: in the cell, or after a restart in the next kernel's first one."""
+"""Has what ended sandboxes left saved by their files processes, sees to it that it is done, and tells the host."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
+import time
+
+from sentinel_kernel.record import MutableRecord
 from sentinel_kernel.supervisor import protocol
-from sentinel_kernel.supervisor.salvage import artifact_store, leave_word, salvage, take_words
+from sentinel_kernel.supervisor.files_process import FilesProcess
+from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.workspace.store import word_was_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from sentinel_kernel.supervisor.held_folders import HeldFolders
     from sentinel_kernel.supervisor.hostlink import HostLink
+    from sentinel_kernel.workspace.setup import FilesSetup
+
+_TRIES = 3
+_PATIENCE_SECONDS = 3600.0
+"""How long the supervisor stays for it at its own end; the files process goes on without it."""
 
 
-def save_files(host: HostLink, upper: int, workspace: str, kernel: str, *, last: bool) -> None:
-    """Save the layer ``upper`` and tell the host; with ``last`` no cell is left to say it in, so word is left.
+class _Rescue(MutableRecord):
+    """One sandbox's files on their way to the store."""
 
-    ``kernel`` names the kernel across restarts: the next one of that name says it in its first cell.
-    """
-    saved = salvage(upper, workspace, artifact_store())
-    if saved.path or saved.skipped:
-        fields = {
-            "path": saved.path,
-            "files": saved.files,
-            "bytes": saved.bytes,
-            "skipped": saved.skipped,
-            "left_out": saved.left_out,
-        }
-        host.event(protocol.EVENT_ARTIFACTS, fields)
-    if saved.path and last:
-        leave_word(saved.path, kernel)
+    held: HeldFolders
+    setup: FilesSetup
+    process: FilesProcess
+    tries: int = 1
 
 
-def tell_of_saved_files(host: HostLink, kernel: str) -> None:
-    """Tell the host, once, of what was saved when its predecessor of the same name ended."""
-    for path, files, left_out in take_words(artifact_store(), kernel):
-        fields = {"path": path, "files": files, "bytes": 0, "skipped": [], "left_out": left_out}
-        host.event(protocol.EVENT_ARTIFACTS, fields)
+class Saving(Keeper):
+    """The files of sandboxes that have ended."""
+
+    def __init__(self, host: Callable[[], HostLink], last: Callable[[], bool]) -> None:
+        """Tell ``host``; ``last`` tells whether no cell of it is left to say it in."""
+        self._host = host
+        self._last = last
+        self._under_way: list[_Rescue] = []
+        self._left: list[FilesProcess] = []
+
+    @property
+    def pending(self) -> bool:
+        """Whether files are on their way."""
+        return bool(self._under_way)
+
+    def save(self, held: HeldFolders, setup: FilesSetup, process: FilesProcess | None) -> None:
+        """Have what ``held`` (the caller's no more) has in it saved, by ``process`` if there is one."""
+        try:
+            if process is None or process.gone:
+                process = FilesProcess(held, setup)
+        except OSError as error:
+            self.failed(error.strerror or "error")
+            held.close()
+            return
+        process.give({"do": "save", "token": 0})
+        self._under_way.append(_Rescue(held, setup, process))
+
+    def descriptors(self) -> Iterable[int]:
+        """Return the sockets of those that save."""
+        return tuple(one.process.sock.fileno() for one in self._under_way if not one.process.gone)
+
+    def serve(self, ready: dict[int, int]) -> None:
+        """Take what they have said."""
+        for one in list(self._under_way):
+            if not one.process.gone and one.process.sock.fileno() not in ready:
+                continue
+            for said in one.process.receive():
+                if said.get("say") == "saved":
+                    self._saved(one, said["fields"])
+                    break
+            else:
+                if one.process.gone:
+                    self._again(one)
+
+    def due_seconds(self) -> float | None:
+        """Return when one that has gone while it was spoken to is to be looked after."""
+        return 0.0 if any(one.process.gone for one in self._under_way) else None
+
+    def catch_up(self) -> None:
+        """Look after those that are gone."""
+        self.serve({})
+        self._left = [left for left in self._left if not left.reap()]
+
+    def close(self) -> None:
+        """See what is under way through; it goes on by itself should this take too long."""
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while self._under_way and time.monotonic() < until:
+            poll = select.poll()
+            for descriptor in self.descriptors():
+                poll.register(descriptor, select.POLLIN)
+            wait = 0 if self.due_seconds() is not None else 1000
+            self.serve(dict(poll.poll(wait)))
+        for one in self._under_way:
+            self._release(one)
+        self._under_way.clear()
+        for left in self._left:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(left.pid, 0)
+
+    def _saved(self, one: _Rescue, fields: dict[str, Any]) -> None:
+        self._under_way.remove(one)
+        self._release(one)
+        if (fields["path"] or fields["skipped"]) and not fields.get("again"):
+            host, last = self._host(), self._last()
+            host.event(protocol.EVENT_ARTIFACTS, fields)
+            if fields["path"] and not last and not host.gone:
+                word_was_given(fields["path"])
+
+    def _again(self, one: _Rescue) -> None:
+        """It was killed, or has failed, before it was done."""
+        self._left.append(one.process)
+        one.process.close()
+        if one.tries >= _TRIES:
+            self._under_way.remove(one)
+            one.held.close()
+            self.failed("the process that saves them was ended again and again")
+            return
+        one.tries += 1
+        try:
+            one.process = FilesProcess(one.held, one.setup)
+        except OSError as error:
+            self._under_way.remove(one)
+            one.held.close()
+            self.failed(error.strerror or "error")
+            return
+        one.process.give({"do": "save", "token": 0})
+
+    def _release(self, one: _Rescue) -> None:
+        one.held.close()
+        one.process.close()
+        self._left.append(one.process)
+
+    def failed(self, reason: str) -> None:
+        """Tell the host that files could not be saved."""
+        fields = {"path": "", "files": 0, "bytes": 0, "skipped": [f"the rest: {reason}"], "left_out": 1}
+        self._host().event(protocol.EVENT_ARTIFACTS, fields)

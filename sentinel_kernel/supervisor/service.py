@@ -31,6 +31,7 @@ class Service:
         self._succession = Succession(self._poll)
         self._session = Session(self._host, self._poll, package_directory)
         self._left = False
+        self._goodbye: object = None
         self._stopping = False
         session = self._session
         self._operations: dict[str, Callable[[object, dict[str, Any]], None]] = {
@@ -43,6 +44,7 @@ class Service:
             protocol.OP_ANSWER: session.answer,
             protocol.OP_PROFILE: session.change_profile,
             protocol.OP_LIMIT: session.limit,
+            protocol.OP_FILES: session.files,
             protocol.OP_PERSON: session.person,
             protocol.OP_AUDIT: session.audit,
             protocol.OP_WORDS: session.words,
@@ -98,6 +100,7 @@ class Service:
             while not self._stopping and (message := self._host.receive()) is not None:
                 self._serve_host(message)
         self._session.catch_up()
+        self._ends_when_saved()
 
     def _serve_host(self, message: dict[str, Any]) -> None:
         identifier, operation = message.get("id"), message.get("op")
@@ -114,8 +117,15 @@ class Service:
         if restart:
             self._succession.open(self._session.kernel)
         self._session.life.end()
-        self._host.reply(identifier, ok=True)
         if self._succession.waiting:
+            self._host.reply(identifier, ok=True)
             self._session.make_spare()
         else:
+            # The host hears of it once what the sandbox left is saved; the supervisor goes then.
+            self._goodbye = identifier
+            self._ends_when_saved()
+
+    def _ends_when_saved(self) -> None:
+        if self._goodbye is not None and not self._session.life.leftovers.pending:
+            self._host.reply(self._goodbye, ok=True)
             self._stopping = True

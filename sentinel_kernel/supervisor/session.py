@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.files import Files
     from sentinel_kernel.supervisor.hostlink import HostLink
     from sentinel_kernel.supervisor.keeper import Keeper
     from sentinel_kernel.supervisor.watchers import Watchers
@@ -43,12 +44,14 @@ class Session:
         self._waiting: list[Callable[[], None]] = []
         """What goes on once no keeper is busy: the rest of a cell's end, and the next cell's begin."""
         self._watchers: Watchers | None = None
+        self._files: Files | None = None
         self.life = Lifetime(host, poll, package_directory, self._ledger, self._keepers)
 
     @property
     def watchers(self) -> Watchers:
         """Who watches the sandbox."""
         if self._watchers is None:
+            from sentinel_kernel.supervisor.files import Files  # noqa: PLC0415 - as told of watchers
             from sentinel_kernel.supervisor.watchers import Watchers  # noqa: PLC0415 - as told there
 
             self._watchers = Watchers(
@@ -56,10 +59,12 @@ class Session:
                 self._interrupt,
                 self._ledger,
                 self._keepers,
+                lambda: self._host.pid,
             )
+            self._files = Files(self._event, lambda: self.life.request)
+            self._keepers.append(self._files)
         return self._watchers
 
-                lambda: self._host.pid,
     @property
     def kernel(self) -> str:
         """What stays the same when the server restarts the kernel; empty before the first start."""
@@ -135,15 +140,22 @@ class Session:
     def start(self, identifier: object, message: dict[str, Any]) -> None:
         """Replace the sandbox, if any, by one that ``message`` asks for; answered once it is up or has failed."""
         if self._watchers is not None or message.get("payload"):
-            self.watchers.configure(message)
+            self._configure(message)
             self._watch_keepers()
             self.life.start(message, identifier)
         else:
             self.life.start(message, identifier)
-            self.watchers.configure(message)  # while the interpreter in the sandbox starts
+            self._configure(message)  # while the interpreter in the sandbox starts
+
+    def _configure(self, message: dict[str, Any]) -> None:
+        self.watchers.configure(message)
+        if self._files is not None:
+            self._files.configure(message)
 
     def begin_cell(self, identifier: object, message: dict[str, Any]) -> None:
         """Refresh the workspace and forget the last cell's violations, then answer; not before the last one's end."""
+        if self._files is not None:
+            self._files.cell_waits()
         self._in_turn(partial(self._begin_cell, identifier, message))
 
     def _begin_cell(self, identifier: object, message: dict[str, Any]) -> None:
@@ -166,7 +178,7 @@ class Session:
         self._in_turn(partial(self._end_cell, identifier, message))
 
     def _in_turn(self, call: Callable[[], None]) -> None:
-        if self._waiting:
+        if self._waiting or self._is_busy():
             self._waiting.append(call)
         else:
             call()
@@ -216,6 +228,18 @@ class Session:
         done = interrupt(current)
         self.watchers.questions.interrupt()
         return done
+
+    def files(self, identifier: object, message: dict[str, Any]) -> None:
+        """List, compare, commit or discard what cells wrote; answered once that is done."""
+        host = self._host
+
+        def reply(fields: dict[str, Any]) -> None:
+            host.reply(identifier, ok=fields.pop("ok", False) is True, fields=fields)
+
+        if self._files is None:
+            reply({"code": "no_sandbox", "message": ""})
+        else:
+            self._files.request(identifier, message, reply)
 
     def watch(self, identifier: object, message: dict[str, Any]) -> None:
         """Send samples of what is used from here on, or no more."""

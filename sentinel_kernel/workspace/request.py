@@ -43,6 +43,8 @@ Paths are the cell's own words: display them escaped and cut.
 
 from __future__ import annotations
 
+import errno
+
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.record import Record, as_dict, fresh
 
@@ -80,6 +82,20 @@ EXPORT_BYTES: Final = 64 * 1024
 ANSWER_BYTES: Final = 100 * 1024
 """An answer's entries are cut at this; a packet takes 128 KiB."""
 
+_CODES_OF: Final = {
+    errno.ENOENT: "no_such_path",
+    errno.EISDIR: "is_folder",
+    errno.EACCES: "unreadable",
+    errno.EPERM: "not_writable",
+    errno.EROFS: "not_writable",
+    errno.ENOSPC: "no_space",
+    errno.EDQUOT: "no_space",
+    errno.EINVAL: "not_committable",
+    errno.ELOOP: "not_committable",
+    errno.ESTALE: "changed_meanwhile",
+    errno.EAGAIN: "busy",
+    errno.EBUSY: "busy",
+}
 _MOST_PATHS: Final = 100
 _PATH_CHARACTERS: Final = 4096
 _FIELDS: Final = frozenset({"op", "id", "do", "paths", "page", "answers", "seen", "offset", "side"})
@@ -132,6 +148,13 @@ class CellEnd(Record):
     """Of some files the former version could not be kept, so that undo can't bring it back."""
     first: bool = False
     """The first time that this kernel holds files."""
+    risk: str = ""
+    """Why what is held could not be saved if the sandbox ended now: a code, as ``no_space``; empty: it could be."""
+    risk_bytes: int = 0
+    """How much there is room for then."""
+    leaving: tuple[str, ...] = ()
+    """Saved files of earlier sandboxes (their folders) that will be dropped ``leaving_days`` from now."""
+    leaving_days: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields of the event."""
@@ -200,6 +223,11 @@ def read_request(message: Mapping[str, Any]) -> FilesRequest:
         offset=_number(message, "offset"),
         side=side,
     )
+
+
+def code_of(error: OSError) -> str:
+    """Return the code of an error of the Linux kernel."""
+    return _CODES_OF.get(error.errno or 0, "failed")
 
 
 def refusal(code: str, message: str = "") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Saving what was written in the workspace: from the sandbox's upper layer to the artifact store.
+"""Saving what was written in held folders: from the sandbox's upper layers to the artifact store.
 
 What is saved is bounded twice: by the size of the layer itself (a file with many names is copied once and linked
 after that, holes stay holes), and by the free space of the store's file system, of which a share is left.
@@ -6,13 +6,23 @@ after that, holes stay holes), and by the free space of the store's file system,
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import stat
 import time
 
 from sentinel_kernel.linux.files import open_beneath
-from sentinel_kernel.record import MutableRecord, fresh
+from sentinel_kernel.record import MutableRecord, Record, fresh
+from sentinel_kernel.workspace.store import MANIFEST, PART, leave_word, reserve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from sentinel_kernel.workspace.store import StoreSettings
 
 _MAXIMUM_DEPTH = 64
 _MAXIMUM_FILES = 100_000
@@ -24,16 +34,13 @@ _MAXIMUM_DELETED_BYTES = 8 << 20
 _BLOCK_BYTES = 4096
 """What a file or folder takes beside its data, as a rule."""
 
-_LEFT_FREE_PERCENT = 5
-_LEFT_FREE_BYTES = 1 << 30
-"""What stays free of the store's file system: 5 percent of it, and 1 GiB of a large one."""
-
 _TOO_MUCH = "the sandbox's disk limit is reached"
 _NO_ROOM = "too little space would be left for others"
 _CHUNK_BYTES = 1 << 20
-_UNTOLD = "untold"
-_LOOKED_AT = 50
-_KEY_CHARACTERS = 4096
+_FILES = "files"
+_COPYING = ".sentinel-copy"
+"""The name of the file that is being copied; it gets its own when it is whole."""
+
 # Caches: they are made again, and would turn every import of a module of the workspace into a "changed file".
 _CACHES = frozenset({"__pycache__", ".ipynb_checkpoints", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 
@@ -61,10 +68,14 @@ class Salvaged(MutableRecord):
 class _Budget:
     """Where to, and what may still be copied: ``limit`` bytes of data, and what that file system has to spare."""
 
-    def __init__(self, limit: int, target: str) -> None:
+    def __init__(self, limit: int, target: str, place: str = _FILES, lower: int = -1) -> None:
         self._left = limit
         self.target = target
-        """The folder that is copied to."""
+        """The artifact that is copied to."""
+        self.place = place
+        """The folder of it that is this layer's."""
+        self.lower = lower
+        """The host's folder, or -1: what is there just so is not copied."""
         self._deleted_left = _MAXIMUM_DELETED_BYTES
         self.folders = 0
         self.copies: dict[tuple[int, int], str] = {}
@@ -76,8 +87,7 @@ class _Budget:
         if cost > self._left:
             return _TOO_MUCH
         space = os.statvfs(self.target)
-        reserve = min(space.f_blocks * space.f_frsize * _LEFT_FREE_PERCENT // 100, _LEFT_FREE_BYTES)
-        if space.f_bavail * space.f_frsize - reserve < cost + _BLOCK_BYTES:
+        if space.f_bavail * space.f_frsize - reserve(space) < cost + _BLOCK_BYTES:
             return _NO_ROOM
         return ""
 
@@ -100,78 +110,97 @@ class _Budget:
         return self._deleted_left >= 0
 
 
-def artifact_store() -> str:
-    """Return the folder of the artifact store (XDG base directory specification)."""
-    data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.environ.get("HOME") or "/", ".local", "share")
-    return os.path.join(data, "sentinel-kernel", "artifacts")
+class Source(Record):
+    """One held folder, as its saving needs it: the name of its layer, its path on the host, and descriptors."""
+
+    name: str
+    path: str
+    upper: int
+    lower: int = -1
 
 
-def salvage(upper: int, workspace: str, store: str) -> Salvaged:
-    """Copy every regular file of the layer ``upper`` (a descriptor) into a new folder of ``store``.
+def new_name() -> str:
+    """Return a name for an artifact that is saved now."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
-    The layer was written by hostile code: it is walked by descriptors, without following links, and everything
-    but folders and regular files is left behind. Nothing is raised; what went wrong is in ``skipped``.
+
+def save(
+    sources: Sequence[Source], settings: StoreSettings, kernel: str, name: str, part: str = ""
+) -> Salvaged:
+    """Copy every regular file of the layers into a new artifact, whole or (where it is killed) file by file.
+
+    The layers were written by hostile code: they are walked by descriptors, without following links, and everything
+    but folders and regular files is left behind. Files that the host has just so are not saved again. ``part`` is what
+    an earlier try, which was killed, has left. Nothing is raised; what went wrong is in ``skipped``. The artifact says
+    that nobody was told of it yet (:func:`~sentinel_kernel.workspace.store.leave_word`).
     """
     result = Salvaged()
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    target = os.path.join(store, f"{stamp}-{os.urandom(3).hex()}")
-    try:
-        layer = os.fstatvfs(upper)
-        budget = _Budget(layer.f_blocks * layer.f_frsize, target)
-        _copy_directory(upper, "", result, budget, 0)
-    except OSError as error:
-        result.skip("the rest", error.strerror or "error")
+    target = os.path.join(settings.folder, PART + name)
+    folders: list[dict[str, Any]] = []
+    for source in sources:
+        before = result.files, result.bytes, len(result.deleted)
+        place = _FILES if source is sources[0] else os.path.join("folders", source.name)
+        try:
+            layer = os.fstatvfs(source.upper)
+            budget = _Budget(layer.f_blocks * layer.f_frsize - result.bytes, target, place, source.lower)
+            _copy_directory(source.upper, "", result, budget, 0)
+        except OSError as error:
+            result.skip("the rest", error.strerror or "error")
+        deleted = result.deleted[before[2] :]
+        files, size = result.files - before[0], result.bytes - before[1]
+        if files or deleted:
+            folders.append(
+                {
+                    "name": source.name,
+                    "path": source.path,
+                    "files": files,
+                    "bytes": size,
+                    "place": place,
+                    "deleted": deleted,
+                }
+            )
     if not result.path and result.deleted:
         result.path = target
     if result.path:
-        manifest = {
-            "workspace": workspace,
-            "saved": stamp,
-            "files": result.files,
-            "bytes": result.bytes,
-            "deleted": result.deleted,
-            "skipped": result.skipped,
-            "left_out": result.left_out,
-        }
-        try:
-            os.makedirs(target, 0o700, exist_ok=True)
-            with open(os.path.join(target, "manifest.json"), "w", encoding="utf-8") as file:
-                json.dump(manifest, file, ensure_ascii=True, indent=1)
-        except OSError as error:
-            result.skip("manifest.json", error.strerror or "error")
+        _finish(result, os.path.join(settings.folder, name), sources[0].path, folders, kernel)
+    if part and result.path and not result.left_out:
+        _forget_part(settings.folder, part)
     return result
 
 
-def leave_word(path: str, key: str) -> None:
-    """Note in the saved folder ``path`` that nobody was told of it; :func:`take_words` finds it by ``key``."""
+def _finish(
+    result: Salvaged, target: str, workspace: str, folders: list[dict[str, Any]], kernel: str
+) -> None:
+    """Write the manifest, and give the artifact its name: from there on it is whole."""
+    store, name = os.path.split(target)
+    part = os.path.join(store, PART + name)
+    manifest = {
+        "version": 2,
+        "workspace": workspace,
+        "saved": name.rpartition("-")[0],
+        "files": result.files,
+        "bytes": result.bytes,
+        "deleted": result.deleted,
+        "skipped": result.skipped,
+        "left_out": result.left_out,
+        "folders": folders,
+    }
     try:
-        with open(os.path.join(path, _UNTOLD), "x", encoding="utf-8") as file:
-            file.write(key)
-    except OSError:
-        pass  # the files are saved all the same, and the log says where
+        os.makedirs(part, 0o700, exist_ok=True)
+        leave_word(part, kernel)
+        with open(os.path.join(part, MANIFEST), "w", encoding="utf-8") as file:
+            json.dump(manifest, file, ensure_ascii=True, indent=1)
+        os.rename(part, target)
+    except OSError as error:
+        result.skip(MANIFEST, error.strerror or "error")
+    else:
+        result.path = target
 
 
-def take_words(store: str, key: str) -> list[tuple[str, int, int]]:
-    """Return (path, number of files, number left out) of the folders that nobody was told of under ``key``, once."""
-    found = []
-    try:
-        newest = sorted(os.listdir(store))[-_LOOKED_AT:]
-    except OSError:
-        return []
-    for name in newest:
-        path = os.path.join(store, name)
-        mark = os.path.join(path, _UNTOLD)
-        try:
-            with open(mark, encoding="utf-8") as file:
-                if file.read(_KEY_CHARACTERS) != key:
-                    continue
-            os.unlink(mark)
-            with open(os.path.join(path, "manifest.json"), encoding="utf-8") as file:
-                manifest = json.load(file)
-                found.append((path, int(manifest["files"]), int(manifest.get("left_out") or 0)))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # none of ours, or no longer whole
-    return found
+def _forget_part(store: str, part: str) -> None:
+    """Remove what a killed try has left: all of it was saved again."""
+    if part.startswith(PART) and "/" not in part:
+        shutil.rmtree(os.path.join(store, part), ignore_errors=True)
 
 
 def _copy_directory(source: int, relative: str, result: Salvaged, budget: _Budget, depth: int) -> None:
@@ -224,7 +253,7 @@ def _enter(source: int, name: str, path: str, result: Salvaged, budget: _Budget,
 
 
 def _copy_file(source: int, name: str, path: str, result: Salvaged, budget: _Budget) -> None:
-    destination = os.path.join(budget.target, "files", path)
+    destination = os.path.join(budget.target, budget.place, path)
     try:
         reader = open_beneath(source, name, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
@@ -234,6 +263,8 @@ def _copy_file(source: int, name: str, path: str, result: Salvaged, budget: _Bud
         status = os.fstat(reader)
         if not stat.S_ISREG(status.st_mode):
             result.skip(path, "changed while it was saved")
+            return
+        if budget.lower >= 0 and _is_on_host(reader, status, budget.lower, path):
             return
         os.makedirs(budget.target, 0o700, exist_ok=True)
         result.path = budget.target
@@ -247,7 +278,7 @@ def _copy_file(source: int, name: str, path: str, result: Salvaged, budget: _Bud
         if known is not None:
             os.link(known, destination)
         else:
-            _copy_whole(reader, status, destination)
+            _copy_whole(reader, status, budget, destination)
             budget.take(cost)
             result.bytes += cost
             if status.st_nlink > 1:
@@ -259,19 +290,49 @@ def _copy_file(source: int, name: str, path: str, result: Salvaged, budget: _Bud
         os.close(reader)
 
 
-def _copy_whole(reader: int, status: os.stat_result, destination: str) -> None:
-    """Copy a file with its times, or leave nothing of it. Raises OSError."""
+def _copy_whole(reader: int, status: os.stat_result, budget: _Budget, destination: str) -> None:
+    """Copy a file with its times, whole or not at all. Raises OSError."""
     # Neither executable nor setuid: what hostile code wrote is data until somebody decides otherwise.
-    writer = os.open(destination, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    copying = os.path.join(budget.target, _COPYING)
+    writer = os.open(copying, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         try:
             _copy_data(reader, writer, status.st_size)
+            os.utime(writer, ns=(status.st_atime_ns, status.st_mtime_ns))
         finally:
             os.close(writer)
-        os.utime(destination, ns=(status.st_atime_ns, status.st_mtime_ns))
+        os.rename(copying, destination)
     except OSError:
-        os.unlink(destination)
+        with contextlib.suppress(OSError):
+            os.unlink(copying)
         raise
+
+
+def _is_on_host(reader: int, status: os.stat_result, lower: int, path: str) -> bool:
+    """Tell whether the host's folder has the very file: of the same time and content, as a commit leaves it."""
+    try:
+        there = open_beneath(lower, path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        host = os.fstat(there)
+        if (host.st_mode & 0o170000, host.st_size, host.st_mtime_ns) != (
+            stat.S_IFREG,
+            status.st_size,
+            status.st_mtime_ns,
+        ):
+            return False
+        position = 0
+        while position < status.st_size:
+            chunk = os.pread(reader, _CHUNK_BYTES, position)
+            if not chunk or chunk != os.pread(there, len(chunk), position):
+                return False
+            position += len(chunk)
+    except OSError:
+        return False
+    finally:
+        os.close(there)
+    return True
 
 
 def _keeps_holes(folder: str) -> bool:

@@ -45,6 +45,8 @@ class Supervised:
         self.events: list[dict[str, Any]] = []
         self.descriptors: dict[int, list[int]] = {}
         self.upper = -1
+        self.kept: list[int] = []
+        """The upper folders of the sandbox in use, and that of former versions."""
         self.cause: dict[str, Any] = {}
         self.outcomes: dict[str, str] = {}
         self._next_id = 0
@@ -129,9 +131,9 @@ class Supervised:
         if message["event"] == "channels":
             self.descriptors[message["generation"]] = descriptors
         elif message["event"] == "ready" and descriptors:
-            if self.upper >= 0:
-                os.close(self.upper)
-            self.upper = descriptors[0]
+            for descriptor in self.kept:
+                os.close(descriptor)
+            self.kept, self.upper = descriptors, descriptors[0]
         self.events.append(message)
         return message
 
@@ -183,9 +185,9 @@ class Supervised:
                 with contextlib.suppress(OSError):
                     os.close(descriptor)
         self.descriptors.clear()
-        if self.upper >= 0:
-            os.close(self.upper)
-            self.upper = -1
+        for descriptor in self.kept:
+            os.close(descriptor)
+        self.kept, self.upper = [], -1
         try:
             self.process.wait(DEADLINE_SECONDS)
         except subprocess.TimeoutExpired:

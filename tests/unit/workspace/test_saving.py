@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sentinel_kernel.supervisor import salvage as module
-from sentinel_kernel.supervisor.salvage import Salvaged, salvage, take_words
+from sentinel_kernel.workspace import saving as module
+from sentinel_kernel.workspace import store as store_module
+from sentinel_kernel.workspace.saving import Salvaged, Source, new_name, save
+from sentinel_kernel.workspace.store import StoreSettings, take_words
 
 MIB = 1 << 20
 
@@ -17,7 +19,8 @@ MIB = 1 << 20
 def saved(layer: Path, store: Path) -> Salvaged:
     descriptor = os.open(layer, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return salvage(descriptor, "/work", str(store))
+        source = Source("workspace", "/work", descriptor)
+        return save([source], StoreSettings(str(store)), "kernel", new_name())
     finally:
         os.close(descriptor)
 
@@ -46,13 +49,12 @@ def test_nothing_is_saved_beyond_the_size_of_the_layer(
     for name in "abc":
         (layer / name).write_bytes(os.urandom(MIB))
     budget = module._Budget
-    monkeypatch.setattr(module, "_Budget", lambda _limit, target: budget(2 * MIB, target))
+    monkeypatch.setattr(module, "_Budget", lambda _limit, *where: budget(2 * MIB, *where))
     result = saved(layer, tmp_path / "store")
     assert sorted(os.listdir(Path(result.path) / "files")) == ["a", "b"]
     assert (result.left_out, result.skipped) == (1, ["'c': the sandbox's disk limit is reached"])
     manifest = json.loads((Path(result.path) / "manifest.json").read_text())
     assert (manifest["left_out"], manifest["files"]) == (1, 2)
-    module.leave_word(result.path, "kernel")
     assert take_words(str(tmp_path / "store"), "kernel") == [(result.path, 2, 1)]
 
 
@@ -60,8 +62,8 @@ def test_a_share_of_the_stores_file_system_stays_free(
     layer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (layer / "a").write_bytes(b"x")
-    monkeypatch.setattr(module, "_LEFT_FREE_PERCENT", 100)
-    monkeypatch.setattr(module, "_LEFT_FREE_BYTES", 1 << 62)
+    monkeypatch.setattr(store_module, "LEFT_FREE_PERCENT", 100)
+    monkeypatch.setattr(store_module, "LEFT_FREE_BYTES", 1 << 62)
     result = saved(layer, tmp_path / "store")
     assert (result.files, result.skipped) == (0, ["'a': too little space would be left for others"])
 

@@ -1,0 +1,290 @@
+"""Looks at each cell's end whether files have changed, and has the files process deal with them.
+
+What the look costs is two calls: how much the layers' file system holds, and when the workspace's upper folder was
+changed last. Where nothing has changed since, nobody is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.keeper import Keeper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.files_process import FilesProcess
+    from sentinel_kernel.supervisor.preparation import StartRequest
+
+    Fields = dict[str, Any]
+    Reply = Callable[[Fields], None]
+
+_WAIT_SECONDS = 15.0
+"""How long a cell's end, and the next one's begin, wait at most: what takes longer goes on beside the cells."""
+
+_IDLE_SECONDS = 10.0
+"""After so long without work the process goes; the next one starts in a millisecond."""
+
+_TRIES = 2
+
+
+class Files(Keeper):
+    """The changed files of the sandbox in use."""
+
+    def __init__(
+        self, tell: Callable[[str, Fields], None], request: Callable[[], StartRequest | None]
+    ) -> None:
+        """Tell the host through ``tell``; ``request`` returns what the sandbox in use was asked for by."""
+        self._tell = tell
+        self._request = request
+        self._current: Current | None = None
+        self._generation = 0
+        self._commits = True
+        self._process: FilesProcess | None = None
+        self._left: list[FilesProcess] = []
+        """Processes that were let go, and not reaped yet."""
+        self._seen: tuple[int, int, int] | None = None
+        """How the layers were when they were looked through; None: they have to be."""
+        self._history = (0, 0)
+        """What of their file system former versions take: blocks, inodes."""
+        self._held = 0
+        self._first = True
+        self._token = 0
+        self._asked: dict[int, tuple[object, Reply]] = {}
+        """Token -> the host's request, and whom to answer."""
+        self._settle: Fields | None = None
+        """The end of a cell that is being dealt with."""
+        self._tries = 0
+        self._ending = False
+        self._begin_waits = False
+        self._until = 0.0
+        self._last_work = 0.0
+
+    # --- the sandbox and its cells
+
+    def configure(self, message: Fields) -> None:
+        """Take the settings of a start request."""
+        self._commits = message.get("commit") != "none"
+
+    def sandbox_ready(self, current: Current, generation: int) -> None:
+        """Look at the layers of a sandbox for the first time."""
+        self._generation = generation
+        if current is self._current:
+            return  # another worker in the same one: what the last one wrote was not looked at yet
+        self._current = current
+        self._history, self._held, self._settle = (0, 0), 0, None
+        self._seen = self._usage()
+
+    def sandbox_gone(self, cause: Fields) -> None:  # noqa: ARG002 - all are told alike
+        """Make nothing wait for a worker that is gone."""
+        self._ending = self._begin_waits = False
+
+    def give_up_files(self, current: Current) -> FilesProcess | None:
+        """Take note that the sandbox has ended; return its files process, which is the caller's now."""
+        if current is not self._current:
+            return None
+        process, self._process = self._process, None
+        self._current, self._settle, self._ending, self._begin_waits = None, None, False, False
+        self._refuse_all("no_sandbox")
+        return process if process is not None and not process.gone else None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a cell's end waits, or the next one's begin for former versions that are being kept."""
+        return self._ending or (self._begin_waits and self._settle is not None)
+
+    def cell_waits(self) -> None:
+        """Take note that a cell wants to begin."""
+        self._begin_waits = True
+
+    def begin_cell(self, message: Fields) -> None:  # noqa: ARG002 - all are told alike
+        """Take note that nobody waits any more."""
+        self._begin_waits = False
+
+    def end_cell(self, message: Fields) -> None:
+        """Have the changes of a cell dealt with, if there are any."""
+        usage = self._usage()
+        if usage is None:
+            return
+        changed = usage != self._seen
+        if not changed and not self._held:
+            return
+        self._token += 1
+        self._settle = {
+            "do": "settle",
+            "token": self._token,
+            "cell": str(message.get("msg_id") or "")[:64],
+            "commit": self._mode(),
+            "first": self._first,
+        }
+        self._seen, self._tries = usage, 0
+        # A file that was written over in place changes neither number: what is held is looked at without waiting.
+        self._ending = changed
+        self._until = time.monotonic() + _WAIT_SECONDS
+        self._start_settling()
+
+    def request(self, identifier: object, message: Fields, reply: Reply) -> None:
+        """Pass a request of the host's on; ``reply`` gets the answer's fields, ``ok`` among them."""
+        process = self._ready_process()
+        if process is None:
+            code = "no_sandbox" if self._current is None else "failed"
+            reply({"ok": False, "code": code, "message": ""})
+            return
+        self._token += 1
+        self._asked[self._token] = identifier, reply
+        fields = {name: value for name, value in message.items() if name not in ("op", "id")}
+        process.give({"do": "ask", "token": self._token, "request": fields})
+
+    # --- the event loop
+
+    def descriptors(self) -> Iterable[int]:
+        """Return the process's socket."""
+        return () if self._process is None or self._process.gone else (self._process.sock.fileno(),)
+
+    def serve(self, ready: dict[int, int]) -> None:
+        """Take what the process has said."""
+        process = self._process
+        if process is None or process.gone or process.sock.fileno() not in ready:
+            return
+        for said in process.receive():
+            self._last_work = time.monotonic()
+            self._hear(said)
+        self._look_after_process()
+
+    def due_seconds(self) -> float | None:
+        """Return when nobody waits any longer, or when the process may rest."""
+        now = time.monotonic()
+        if self._process is not None and self._process.gone:
+            return 0.0
+        if self.busy:
+            return max(0.0, self._until - now)
+        if self._process is not None and self._settle is None and not self._asked:
+            return max(0.0, self._last_work + _IDLE_SECONDS - now)
+        return None
+
+    def catch_up(self) -> None:
+        """Let cells go on that have waited long enough, and the process go that has nothing to do."""
+        now = time.monotonic()
+        if self.busy and now >= self._until:
+            self._ending = self._begin_waits = False
+        self._look_after_process()
+        process = self._process
+        idle = process is not None and self._settle is None and not self._asked
+        if process is not None and idle and now >= self._last_work + _IDLE_SECONDS:
+            process.rest()
+            self._let_go(process)
+        self._left = [left for left in self._left if not left.reap()]
+
+    def close(self) -> None:
+        """Let go of the process: it finishes what it was given."""
+        if self._process is not None:
+            self._process.rest()
+            self._let_go(self._process)
+
+    # --- small parts
+
+    def _usage(self) -> tuple[int, int, int] | None:
+        """Return what the layers' file system holds beside former versions, and when the workspace's changed last."""
+        current = self._current
+        if current is None or not current.sandbox.held.folders:
+            return None
+        upper = current.sandbox.held.folders[0].upper
+        space = os.fstatvfs(upper)
+        blocks, inodes = self._history
+        return (
+            space.f_blocks - space.f_bfree - blocks,
+            space.f_files - space.f_ffree - inodes,
+            os.fstat(upper).st_mtime_ns,
+        )
+
+    def _mode(self) -> str:
+        current = self._current
+        if current is None or not self._commits:
+            return "none"
+        return current.preparation.profile.filesystem.commit
+
+    def _ready_process(self) -> FilesProcess | None:
+        """Return the files process of the sandbox, a new one where there is none; None where there can't be one."""
+        current = self._current
+        if current is None or not current.sandbox.held.folders:
+            return None
+        self._look_after_process()
+        if self._process is None:
+            from sentinel_kernel.supervisor.files_process import FilesProcess  # noqa: PLC0415 - for changes alone
+            from sentinel_kernel.supervisor.files_setup import setup_of  # noqa: PLC0415 - as above
+
+            try:
+                self._process = FilesProcess(current.sandbox.held, setup_of(current, self._request()))
+            except OSError:
+                return None
+        self._last_work = time.monotonic()
+        return self._process
+
+    def _start_settling(self) -> None:
+        process, settle = self._ready_process(), self._settle
+        if process is None or settle is None:
+            self._settled()
+        else:
+            process.give(settle)
+
+    def _settled(self) -> None:
+        """Nothing is under way any more; what was not done is done at the next cell's end."""
+        self._seen = self._settle = None
+        self._ending = False
+
+    def _hear(self, said: Fields) -> None:
+        token = said.get("token")
+        match said.get("say"):
+            case "answer" if token in self._asked:
+                _, reply = self._asked.pop(token)
+                self._note(said)
+                self._seen = None  # what it did has changed the layers, or may have
+                reply(said["fields"])
+            case "progress":
+                identifier = self._asked[token][0] if token in self._asked else None
+                fields = {**said["fields"], "for": identifier}
+                self._tell(protocol.EVENT_FILES, {"generation": self._generation, "progress": fields})
+            case "settled" if self._settle is not None and token == self._settle["token"]:
+                self._ending = False
+                if said["told"]:
+                    self._first = self._first and not said["fields"]["held"]
+                    self._tell(protocol.EVENT_FILES, {"generation": self._generation, **said["fields"]})
+            case "kept" if self._settle is not None and token == self._settle["token"]:
+                self._settle = None
+                self._note(said)
+                if said["changed"]:
+                    self._seen = None  # the layers were changed from here, and perhaps by the cell meanwhile
+
+    def _note(self, said: Fields) -> None:
+        self._held = said["held"]
+        blocks, inodes = said["history"]
+        self._history = blocks, inodes
+
+    def _look_after_process(self) -> None:
+        """Go on without a process that ended by itself, or was killed: what it had done is whole."""
+        process = self._process
+        if process is None or not process.gone:
+            return
+        self._let_go(process)
+        self._refuse_all("ended")
+        if self._settle is not None:
+            self._tries += 1
+            if self._tries < _TRIES:
+                self._start_settling()
+            else:
+                self._settled()
+
+    def _refuse_all(self, code: str) -> None:
+        asked, self._asked = self._asked, {}
+        for _, reply in asked.values():
+            reply({"ok": False, "code": code, "message": ""})
+
+    def _let_go(self, process: FilesProcess) -> None:
+        process.close()
+        self._left.append(process)
+        self._process = None

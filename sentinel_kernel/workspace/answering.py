@@ -1,0 +1,369 @@
+"""Answers the person's requests about held files: lists, differences, commits, discards, an undo, an export."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import time
+
+from sentinel_kernel.record import MutableRecord, fresh
+from sentinel_kernel.workspace import request as asked
+from sentinel_kernel.workspace.commit import Outcome, commit, questions, settle
+from sentinel_kernel.workspace.difference import READ_BYTES, difference
+from sentinel_kernel.workspace.journal import MOST_PATHS
+from sentinel_kernel.workspace.listing import Bounds, changes
+from sentinel_kernel.workspace.matching import Matching
+from sentinel_kernel.workspace.reading import head, open_version
+from sentinel_kernel.workspace.taking_back import discard
+from sentinel_kernel.workspace.undoing import undo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from sentinel_kernel.policy.committable import Surroundings
+    from sentinel_kernel.workspace.change import Change
+    from sentinel_kernel.workspace.journal import Journal, Path
+    from sentinel_kernel.workspace.layer import Layer
+    from sentinel_kernel.workspace.request import FilesRequest
+
+    Json = dict[str, Any]
+
+_PROGRESS_SECONDS = 0.5
+_MOST_QUESTIONED = 100_000
+"""The most paths that one yes can be about: what was asked for is known one by one."""
+
+
+class Workspace(MutableRecord):
+    """What there is to answer from."""
+
+    layers: dict[str, Layer]
+    """By name, the workspace first."""
+    surroundings: Surroundings
+    journal: Journal
+    bounds: Bounds = fresh(default_factory=Bounds)
+    """Of the last walk."""
+
+    def walk(self) -> Iterator[Change]:
+        """Yield what is held, layer by layer."""
+        self.bounds = Bounds()
+        for layer in self.layers.values():
+            yield from changes(layer, self.surroundings, self.bounds)
+
+    def held(self) -> dict[Path, Change]:
+        """Return what is held, as much as the journal keeps track of."""
+        found: dict[Path, Change] = {}
+        for change in self.walk():
+            if len(found) < MOST_PATHS:
+                found[change.layer, change.path] = change
+            else:
+                self.journal.incomplete = True
+        return found
+
+
+class Tally(MutableRecord):
+    """What is held, counted."""
+
+    held: int = 0
+    bytes: int = 0
+    conflicts: int = 0
+    conflicting: list[str] = fresh(default_factory=list)
+
+    def add(self, change: Change) -> None:
+        """Count one."""
+        self.held += 1
+        self.bytes += max(0, change.size)
+        if change.conflict:
+            self.conflicts += 1
+            if len(self.conflicting) < asked.NAMED_PATHS:
+                self.conflicting.append(change.path)
+
+
+def tally(workspace: Workspace) -> Tally:
+    """Count what is held."""
+    found = Tally()
+    for change in workspace.walk():
+        found.add(change)
+    return found
+
+
+def answer(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int, int], None]) -> Json:
+    """Return the answer's fields; ``told`` is called with done, of and bytes while it takes long."""
+    answering = {
+        "list": _list,
+        "diff": _diff,
+        "commit": _commit,
+        "discard": _discard,
+        "undo": _undo,
+        "export": _export,
+        "count": _count,
+    }
+    return {"ok": True, **answering[wanted.do](workspace, wanted, told)}
+
+
+def _meant(workspace: Workspace, wanted: FilesRequest) -> Iterator[Change]:
+    """Yield the changes that a request is about."""
+    meant = Matching(wanted.paths, {name: layer.path for name, layer in workspace.layers.items()})
+    return (change for change in workspace.walk() if meant(change.layer, change.path))
+
+
+def _list(workspace: Workspace, wanted: FilesRequest, _told: object) -> Json:
+    first = wanted.page * asked.PAGE_ENTRIES
+    found, entries, size = Tally(), [], 0
+    for change in _meant(workspace, wanted):
+        if first <= found.held < first + asked.PAGE_ENTRIES:
+            entry = {**change.to_json(), "folder": workspace.layers[change.layer].path}
+            size += _length(entry)
+            if size <= asked.ANSWER_BYTES:
+                entries.append(entry)
+            else:
+                workspace.bounds.left_out += 1
+        found.add(change)
+    return {
+        "entries": entries,
+        "page": wanted.page,
+        "pages": asked.pages_of(found.held),
+        "count": found.held,
+        "bytes": found.bytes,
+        "conflicts": found.conflicts,
+        "left_out": workspace.bounds.left_out + workspace.bounds.unreadable,
+    }
+
+
+def _diff(workspace: Workspace, wanted: FilesRequest, _told: object) -> Json:
+    """Return the page's differences: each page has as many as fit, so that those before are made as well."""
+    diffs: list[Json] = []
+    size = page = 0
+    for change in _meant(workspace, wanted):
+        if change.is_folder:
+            continue
+        shown = _difference(workspace.layers[change.layer], change)
+        size += _length(shown)
+        if diffs and size > asked.ANSWER_BYTES:
+            if page == wanted.page:
+                return {"diffs": diffs, "page": page, "more": True}
+            diffs, size, page = [], _length(shown), page + 1
+        diffs.append(shown)
+    return {"diffs": diffs if page == wanted.page else [], "page": wanted.page, "more": False}
+
+
+def _difference(layer: Layer, change: Change) -> Json:
+    fields: Json = {"form": "special", "cut": False}
+    if change.kind != "special":
+        try:
+            old = head(layer, change.path, READ_BYTES + 1, before=True)
+            new = None if change.kind == "deleted" else head(layer, change.path, READ_BYTES + 1, before=False)
+            fields = difference(change.path, old, new)
+        except OSError as error:
+            fields = {"form": "unreadable", "cut": True, "why": asked.code_of(error)}
+    return {
+        "path": change.path,
+        "layer": change.layer,
+        "kind": change.kind,
+        "size": change.size,
+        "host_size": change.host_size,
+        **fields,
+    }
+
+
+def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int, int], None]) -> Json:
+    asking = _Asking(wanted)
+    for change in _meant(workspace, wanted):
+        asking.look_at(change)
+    if not asking.count and wanted.paths:
+        return asked.refusal("no_such_path")
+    if asking.open:
+        return {"needs": asking.needs(), "seen": asking.seen}
+    outcome, last = Outcome(), time.monotonic()
+
+    def progress(so_far: Outcome) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _PROGRESS_SECONDS:
+            last = time.monotonic()
+            told(so_far.count, asking.count, so_far.bytes)
+
+    for name, layer in workspace.layers.items():
+        chosen = (
+            change for change in _meant(workspace, wanted) if change.layer == name and asking.agreed(change)
+        )
+        commit(layer, chosen, wanted.answers, outcome=outcome, told=progress)
+    _dealt_with(workspace)
+    return {
+        "committed": asked.Tally(outcome.count, outcome.bytes, tuple(outcome.paths)).to_json(),
+        "beside": outcome.beside[: asked.NAMED_PATHS],
+        "failed": asked.Failures(outcome.failed_count, tuple(outcome.failed)).to_json(),
+        **_left(workspace),
+    }
+
+
+class _Asking:
+    """What a commit needs a yes for, and what of that the person has said yes to."""
+
+    def __init__(self, wanted: FilesRequest) -> None:
+        self._wanted = wanted
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._counts: dict[str, int] = {}
+        self._paths: dict[str, list[str]] = {}
+        self._questioned: set[bytes] = set()
+        self.count = 0
+
+    def look_at(self, change: Change) -> None:
+        """Take note of one change."""
+        self.count += 1
+        wanted = questions(change)
+        for what in wanted:
+            self._counts[what] = self._counts.get(what, 0) + 1
+            named = self._paths.setdefault(what, [])
+            if len(named) < asked.NAMED_PATHS:
+                named.append(change.path)
+        if wanted:
+            identity = _identity(change)
+            self._digest.update(identity)
+            if len(self._questioned) < _MOST_QUESTIONED:
+                self._questioned.add(identity)
+
+    @property
+    def seen(self) -> str:
+        """What names all that needs a yes, as it is now."""
+        return self._digest.hexdigest()
+
+    @property
+    def open(self) -> bool:
+        """Whether the person has to be asked: something else is in question than was answered."""
+        return bool(self._counts) and (
+            not set(self._counts) <= self._wanted.answers or self._wanted.seen != self.seen
+        )
+
+    def agreed(self, change: Change) -> bool:
+        """Tell whether a change needs no yes, or is the very one that the person was asked about."""
+        return not questions(change) or _identity(change) in self._questioned
+
+    def needs(self) -> list[Json]:
+        """Return what has to be asked."""
+        return [
+            {"what": what, "count": count, "paths": self._paths[what]}
+            for what, count in sorted(self._counts.items())
+        ]
+
+
+def _identity(change: Change) -> bytes:
+    text = repr((change.layer, change.path, change.kind, change.cell_key, change.host_key, questions(change)))
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+
+
+def _discard(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int, int], None]) -> Json:
+    done, failed, last = Outcome(), Outcome(), time.monotonic()
+
+    def dropped(change: Change) -> None:
+        nonlocal last
+        done.count += 1
+        done.bytes += max(0, change.size)
+        if len(done.paths) < asked.NAMED_PATHS:
+            done.paths.append(change.path)
+        if time.monotonic() - last >= _PROGRESS_SECONDS:
+            last = time.monotonic()
+            told(done.count, -1, done.bytes)
+
+    def kept(change: Change, error: OSError) -> None:
+        failed.failed_count += 1
+        if len(failed.failed) < asked.NAMED_PATHS:
+            failed.failed.append((change.path, change.layer, asked.code_of(error)))
+
+    for name, layer in workspace.layers.items():
+        discard(
+            layer, (change for change in _meant(workspace, wanted) if change.layer == name), dropped, kept
+        )
+    if not done.count and not failed.failed_count and wanted.paths:
+        return asked.refusal("no_such_path")
+    _dealt_with(workspace)
+    return {
+        "discarded": asked.Tally(done.count, done.bytes, tuple(done.paths)).to_json(),
+        "failed": asked.Failures(failed.failed_count, tuple(failed.failed)).to_json(),
+        **_left(workspace),
+    }
+
+
+def _undo(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
+    journal = workspace.journal
+    if not journal.steps:
+        return asked.refusal("nothing_to_undo")
+    outcome = undo(workspace.layers, journal, workspace.held())
+    journal.follow(workspace.held(), workspace.layers)
+    return {
+        "undone": asked.Tally(outcome.count, outcome.bytes, tuple(outcome.paths)).to_json(),
+        "failed": asked.Failures(outcome.failed_count, tuple(outcome.failed)).to_json(),
+        "steps": len(journal.steps),
+        **_left(workspace),
+    }
+
+
+def _export(workspace: Workspace, wanted: FilesRequest, _told: object) -> Json:
+    layer, path = _placed(workspace, wanted)
+    try:
+        reader, size, modified = open_version(layer, path, before=wanted.side == "before")
+    except OSError as error:
+        return asked.refusal(asked.code_of(error), error.strerror or "")
+    try:
+        data = os.pread(reader, asked.EXPORT_BYTES, wanted.offset)
+    except OSError as error:
+        return asked.refusal(asked.code_of(error), error.strerror or "")
+    finally:
+        os.close(reader)
+    end = wanted.offset + len(data)
+    return {
+        "path": path,
+        "layer": layer.name,
+        "size": size,
+        "mtime_ns": modified,
+        "offset": wanted.offset,
+        "data": base64.b64encode(data).decode("ascii"),
+        "next": end if data and end < size else None,
+    }
+
+
+def _placed(workspace: Workspace, wanted: FilesRequest) -> tuple[Layer, str]:
+    """Return the layer and the path in it that an export names."""
+    path = wanted.paths[0] if wanted.paths else ""
+    layers = list(workspace.layers.values())
+    if not path.startswith("/"):
+        return layers[0], path
+    holders = [layer for layer in layers if path.startswith(layer.path.rstrip("/") + "/")]
+    holder = max(holders, key=lambda layer: len(layer.path), default=layers[0])
+    return holder, path.removeprefix(holder.path.rstrip("/") + "/")
+
+
+def _count(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
+    found = tally(workspace)
+    return {
+        "held": found.held,
+        "bytes": found.bytes,
+        "conflicts": found.conflicts,
+        "steps": len(workspace.journal.steps),
+    }
+
+
+def _dealt_with(workspace: Workspace) -> None:
+    """What the person has committed or discarded is no cell's doing any more."""
+    now = workspace.held()
+    journal = workspace.journal
+    journal.forget(path for path in journal.seen if path not in now)
+    journal.follow(now, workspace.layers)
+
+
+def _left(workspace: Workspace) -> Json:
+    found = tally(workspace)
+    return {"held": found.held, "bytes": found.bytes}
+
+
+def afterwards(workspace: Workspace, wanted: FilesRequest) -> None:
+    """Do what is still to be done once the person has the answer."""
+    if wanted.do in ("commit", "undo"):
+        for layer in workspace.layers.values():
+            settle(layer)
+
+
+def _length(fields: Json) -> int:
+    return len(json.dumps(fields))

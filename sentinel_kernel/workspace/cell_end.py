@@ -1,0 +1,156 @@
+"""What is done at a cell's end: new files committed where the profile says so, and a note of all that changed."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from sentinel_kernel.workspace import request as asked
+from sentinel_kernel.workspace.answering import Tally
+from sentinel_kernel.workspace.commit import Outcome, commit
+from sentinel_kernel.workspace.journal import MOST_PATHS
+from sentinel_kernel.workspace.layer import folder_of, status_of
+from sentinel_kernel.workspace.marks import key_of
+from sentinel_kernel.workspace.store import GRACE_SECONDS, retain, room
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import Any
+
+    from sentinel_kernel.workspace.answering import Workspace
+    from sentinel_kernel.workspace.change import Change
+    from sentinel_kernel.workspace.journal import Key, Path, Step
+    from sentinel_kernel.workspace.store import StoreSettings
+
+_PROGRESS_SECONDS = 0.5
+
+
+class CellEnds:
+    """The ends of one sandbox's cells."""
+
+    def __init__(self, workspace: Workspace, store: StoreSettings) -> None:
+        """Commit to and note of ``workspace``; ``store`` is where what is held would be saved."""
+        self._workspace = workspace
+        self._store = store
+        self._now: dict[Path, Change] = {}
+        self._risk = ""
+        self._looked_at_store = False
+        self.worth_telling = False
+        """Whether the last end has anything to tell the host."""
+
+    def end(self, message: dict[str, Any], told: Callable[[int, int, int], None]) -> asked.CellEnd:
+        """Deal with what is held at the end of a cell; call :meth:`keep` once the cell may be answered."""
+        found, journal = Tally(), self._workspace.journal
+        now: dict[Path, Change] = {}
+        for change in self._workspace.walk():
+            found.add(change)
+            if len(now) < MOST_PATHS:
+                now[change.layer, change.path] = change
+            else:
+                journal.incomplete = True
+        step = journal.note(str(message.get("cell") or ""), now)
+        outcome = Outcome()
+        committed: dict[Path, Key] = {}
+        if message.get("commit") == "new" and any(change.autocommit for change in now.values()):
+            journal.write()  # what is committed below is known as this cell's doing, whatever ends this process
+            committed = self._commit(now, outcome, told)
+            _note_committed(committed, step, journal.steps)
+        self._now = {path: change for path, change in now.items() if path not in committed}
+        sizes = sum(max(0, now[path].size) for path in committed)
+        held, size = found.held - len(committed), found.bytes - sizes
+        risk, risk_bytes = self._look_at_risk(size)
+        leaving = self._look_at_store()
+        self.worth_telling = bool(step or committed or outcome.failed_count or leaving or risk != self._risk)
+        self._risk = risk
+        return asked.CellEnd(
+            held=held,
+            bytes=size,
+            conflicts=tuple(found.conflicting),
+            conflict_count=found.conflicts,
+            committed=tuple(outcome.paths[: asked.NAMED_PATHS]),
+            committed_count=outcome.count,
+            committed_bytes=outcome.bytes,
+            failed=tuple(
+                {"path": path, "layer": layer, "why": why}
+                for path, layer, why in outcome.failed[: asked.NAMED_PATHS]
+            ),
+            steps=len(journal.steps),
+            incomplete=journal.incomplete,
+            first=bool(message.get("first")) and held > 0,
+            risk=risk,
+            risk_bytes=risk_bytes,
+            leaving=leaving,
+            leaving_days=int(GRACE_SECONDS // 86_400) if leaving else 0,
+        )
+
+    def keep(self) -> None:
+        """Keep what is held as the former version that a later cell may be taken back to."""
+        self._workspace.journal.follow(self._now, self._workspace.layers)
+
+    def _commit(
+        self, now: dict[Path, Change], outcome: Outcome, told: Callable[[int, int, int], None]
+    ) -> dict[Path, Key]:
+        """Commit what may be without a word; return what the host has now, as it was told."""
+        chosen = [change for change in now.values() if change.autocommit]
+        last = time.monotonic()
+
+        def progress(so_far: Outcome) -> None:
+            nonlocal last
+            if time.monotonic() - last >= _PROGRESS_SECONDS:
+                last = time.monotonic()
+                told(so_far.count, len(chosen), so_far.bytes)
+
+        for name, layer in self._workspace.layers.items():
+            of_layer = [change for change in chosen if change.layer == name]
+            if of_layer:
+                commit(layer, of_layer, frozenset(), outcome=outcome, told=progress, by_itself=True)
+        return {(one.layer, one.path): key for one in chosen if (key := self._on_host(one)) is not None}
+
+    def _on_host(self, change: Change) -> Key | None:
+        """Return the host's file where it is what the cell wrote; None where it is not."""
+        status: os.stat_result | None = None
+        with (
+            contextlib.suppress(OSError),
+            folder_of(self._workspace.layers[change.layer].lower, change.path) as at,
+        ):
+            status = status_of(*at)
+        if status is None:
+            return None
+        is_folder = status.st_mode & 0o170000 == 0o040000
+        same = is_folder if change.is_folder else status.st_size == change.size and not is_folder
+        return key_of(status) if same else None
+
+    def _look_at_risk(self, size: int) -> tuple[str, int]:
+        """Return why what is held could not be saved now, and how much there is room for."""
+        if not size:
+            return "", 0
+        why, free = room(self._store)
+        if why:
+            return why, 0
+        return ("no_space", free) if free < size else ("", 0)
+
+    def _look_at_store(self) -> tuple[str, ...]:
+        """Return which saved files will be dropped, once for each process; drop what was told of in time."""
+        if self._looked_at_store:
+            return ()
+        self._looked_at_store = True
+        try:
+            return tuple(
+                one.path for one in retain(self._store, time.time(), tells=True)[: asked.NAMED_PATHS]
+            )
+        except OSError:
+            return ()
+
+
+def _note_committed(committed: dict[Path, Key], step: Step | None, steps: list[Step]) -> None:
+    """Note with whose doing it was that a file was committed: this cell's, or an earlier one's."""
+    left = dict(committed)
+    for one in reversed(steps if step is None or step in steps else [*steps, step]):
+        for entry in one.entries:
+            key = left.pop((entry.layer, entry.path), None)
+            if key is not None:
+                entry.committed = key
+        if not left:
+            return

@@ -1,0 +1,287 @@
+"""The undo journal: which paths each cell changed, and their former versions, kept beside the layers.
+
+It lies in the layers' own file system, where no path of the sandbox leads, and outlives the process that writes it.
+What a file was before a cell can only be known if it was copied before, so that at each cell's end what is held is
+copied, within a bound; what is beyond it can be committed and discarded, and is told as not kept by an undo.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+
+from sentinel_kernel.linux.acting import acting_as
+from sentinel_kernel.record import MutableRecord, Record, fresh
+from sentinel_kernel.workspace.layer import folder_of, open_plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from sentinel_kernel.workspace.change import Change
+    from sentinel_kernel.workspace.layer import Layer
+
+    Key = tuple[int, int, int, int]
+    Path = tuple[str, str]
+
+MOST_PATHS = 20_000
+"""The most changed paths whose former versions are known."""
+
+MOST_STEPS = 50
+_MOST_BYTES = 512 << 20
+_SHARE = 4
+"""A quarter of the layers' file system at most holds former versions."""
+
+_FILE = "journal.json"
+_FILE_BYTES = 64 << 20
+_CHUNK_BYTES = 1 << 20
+
+
+class Seen(Record):
+    """A change as a cell left it; ``version`` is the copy of its content, empty where there is none."""
+
+    kind: str
+    is_folder: bool
+    key: Key
+    version: str = ""
+    mode: int = 0o644
+
+
+class Entry(MutableRecord):
+    """What one cell did to one path: from ``before`` (None: as the host has it) to ``after`` (its cell_key)."""
+
+    layer: str
+    path: str
+    before: Seen | None
+    after: Key
+    committed: Key | None = None
+    """Of the host's file, where the cell's was committed by itself (inode, size, mtime, ctime)."""
+
+
+class Step(MutableRecord):
+    """What one cell did."""
+
+    cell: str
+    entries: list[Entry] = fresh(default_factory=list)
+
+
+class Journal:
+    """The journal of one sandbox, in the folder ``history`` (a descriptor)."""
+
+    def __init__(self, history: int, writer: tuple[int, int] | None) -> None:
+        """Read what an earlier process left; what can't be read is as nothing. ``writer`` as of a Layer."""
+        self._folder = history
+        self._writer = writer
+        self.seen: dict[Path, Seen] = {}
+        """What is held, as the last look found it."""
+        self.steps: list[Step] = []
+        """The oldest first."""
+        self.incomplete = False
+        """There was more than is kept track of."""
+        self._next = 0
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            self._load()
+        numbers = [
+            int(name[1:]) for name in os.listdir(history) if name.startswith("v") and name[1:].isdecimal()
+        ]
+        self._next = max([self._next, *numbers])
+        self._following: dict[Path, Seen] = {}
+        self._taken = 0
+        """Bytes of the file system that the copies take."""
+
+    # --- a cell's end
+
+    def note(self, cell: str, now: Mapping[Path, Change]) -> Step | None:
+        """Take note of what ``cell`` has changed, given all that is held ``now``; None where that is nothing."""
+        step = Step(cell)
+        for (layer, path), change in now.items():
+            before = self.seen.get((layer, path))
+            if before is None or (before.kind, before.key) != (change.kind, change.cell_key):
+                step.entries.append(Entry(layer, path, before, change.cell_key))
+        for (layer, path), before in self.seen.items():
+            if (layer, path) not in now:
+                step.entries.append(Entry(layer, path, before, (0, 0, 0, 0)))
+        if not step.entries:
+            return None
+        self.steps.append(step)
+        return step
+
+    def follow(self, now: Mapping[Path, Change], layers: Mapping[str, Layer]) -> None:
+        """Make what is held ``now`` what the next cell starts from, with copies; nothing is noted as a cell's doing."""
+        self._taken = self._size()
+        following: dict[Path, Seen] = {}
+        self._following = following
+        for (layer, path), change in now.items():
+            old = self.seen.get((layer, path))
+            if old is not None and (old.kind, old.key) == (change.kind, change.cell_key):
+                following[layer, path] = old
+                continue
+            following[layer, path] = self._copied(layers[layer], change)
+        self.seen, self._following = following, {}
+        self._trim()
+        self.write()
+
+    def forget(self, paths: Iterable[Path]) -> None:
+        """Take ``paths`` out of all steps: the person has dealt with them."""
+        gone = set(paths)
+        for step in self.steps:
+            step.entries = [entry for entry in step.entries if (entry.layer, entry.path) not in gone]
+        self.steps = [step for step in self.steps if step.entries]
+
+    def open_version(self, seen: Seen) -> int:
+        """Open a former version for reading. Raises OSError where it was not kept."""
+        if not seen.version:
+            raise FileNotFoundError(2, "the former version was not kept")
+        return os.open(seen.version, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
+
+    def footprint(self) -> tuple[int, int]:
+        """Return what the copies take of the file system: blocks (of its own size) and inodes. Raises OSError."""
+        unit = max(1, os.fstatvfs(self._folder).f_frsize // 512)
+        blocks = inodes = 0
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                blocks += -(-entry.stat(follow_symlinks=False).st_blocks // unit)
+                inodes += 1
+        return blocks, inodes
+
+    # --- copies
+
+    def _copied(self, layer: Layer, change: Change) -> Seen:
+        """Return ``change`` as seen, with a copy of its content where there is room."""
+        kind, is_folder, key = change.kind, change.is_folder, change.cell_key
+        if is_folder or change.size < 0 or kind in ("special", "deleted"):
+            return Seen(kind, is_folder, key)
+        try:
+            with folder_of(layer.upper, change.path) as (folder, name):
+                reader, status = open_plain(folder, name)
+        except OSError:  # gone meanwhile, or of no content that could be kept
+            return Seen(kind, is_folder, key)
+        try:
+            if not self._has_room(status.st_blocks * 512):
+                self.incomplete = True
+                return Seen(kind, is_folder, key)
+            version = self._copy(reader, status)
+        except OSError:
+            self.incomplete = True
+            return Seen(kind, is_folder, key)
+        finally:
+            os.close(reader)
+        return Seen(kind, is_folder, key, version, status.st_mode & 0o777)
+
+    def _has_room(self, size: int) -> bool:
+        space = os.fstatvfs(self._folder)
+        most = min(space.f_blocks * space.f_frsize // _SHARE, _MOST_BYTES)
+        if size > most:
+            return False
+        while self._taken + size > most and len(self.steps) > 1:
+            self.steps.pop(0)  # the oldest first; what only it needs goes
+            self.incomplete = True
+            self._sweep()
+            self._taken = self._size()
+        return self._taken + size <= most and size <= space.f_bavail * space.f_frsize // 2
+
+    def _size(self) -> int:
+        return self.footprint()[0] * os.fstatvfs(self._folder).f_frsize
+
+    def _copy(self, reader: int, status: os.stat_result) -> str:
+        self._next += 1
+        name = f"v{self._next}"
+        with acting_as(self._writer):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            writer = os.open(name, flags, 0o600, dir_fd=self._folder)
+        try:
+            position = 0
+            while position < status.st_size:
+                try:
+                    start = os.lseek(reader, position, os.SEEK_DATA)
+                except OSError:
+                    break  # ENXIO: only a hole is left
+                chunk = os.pread(reader, _CHUNK_BYTES, start)
+                if not chunk:
+                    break
+                position = start
+                view = memoryview(chunk)
+                while view:
+                    written = os.pwrite(writer, view, position)
+                    view, position = view[written:], position + written
+            os.ftruncate(writer, status.st_size)
+            self._taken += status.st_blocks * 512
+        except OSError:
+            os.unlink(name, dir_fd=self._folder)
+            raise
+        finally:
+            os.close(writer)
+        return name
+
+    def _trim(self) -> None:
+        if len(self.steps) > MOST_STEPS:
+            del self.steps[:-MOST_STEPS]
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove the copies that nothing refers to."""
+        used = {one.version for held in (self.seen, self._following) for one in held.values()}
+        used |= {entry.before.version for step in self.steps for entry in step.entries if entry.before}
+        for name in os.listdir(self._folder):
+            if name.startswith("v") and name not in used:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=self._folder)
+
+    # --- on the disk
+
+    def write(self) -> None:
+        """Write the journal down; where there is no room for it, the one before stays. Raises nothing."""
+        document = {
+            "next": self._next,
+            "incomplete": self.incomplete,
+            "seen": [[*path, _plain(seen)] for path, seen in self.seen.items()],
+            "steps": [
+                [
+                    step.cell,
+                    [[e.layer, e.path, _plain(e.before), e.after, e.committed] for e in step.entries],
+                ]
+                for step in self.steps
+            ],
+        }
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with contextlib.suppress(OSError), acting_as(self._writer):
+            writer = os.open(_FILE + ".new", flags, 0o600, dir_fd=self._folder)
+            with os.fdopen(writer, "w", encoding="ascii") as file:
+                json.dump(document, file, separators=(",", ":"))
+            os.rename(_FILE + ".new", _FILE, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+
+    def _load(self) -> None:
+        reader = os.open(_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
+        with os.fdopen(reader, encoding="ascii") as file:
+            document = json.loads(file.read(_FILE_BYTES))
+        seen = {(layer, path): _seen(one) for layer, path, one in document["seen"]}
+        self.seen = {path: one for path, one in seen.items() if one is not None}
+        self.steps = [
+            Step(cell, [_entry(*fields) for fields in entries]) for cell, entries in document["steps"]
+        ]
+        self._next = int(document["next"])
+        self.incomplete = bool(document["incomplete"])
+
+
+def _plain(seen: Seen | None) -> list[Any] | None:
+    return None if seen is None else [seen.kind, seen.is_folder, seen.key, seen.version, seen.mode]
+
+
+def _seen(plain: list[Any] | None) -> Seen | None:
+    if plain is None:
+        return None
+    kind, is_folder, key, version, mode = plain
+    return Seen(kind, is_folder, _key(key), version, mode)
+
+
+def _entry(
+    layer: str, path: str, before: list[Any] | None, after: list[int], committed: list[int] | None
+) -> Entry:
+    return Entry(layer, path, _seen(before), _key(after), None if committed is None else _key(committed))
+
+
+def _key(numbers: list[int]) -> Key:
+    inode, size, modified, changed = numbers
+    return inode, size, modified, changed

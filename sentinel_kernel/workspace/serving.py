@@ -1,0 +1,179 @@
+"""The files process: what the supervisor asks of it, one packet after the other, to the end.
+
+From the supervisor: ``{"do": "settle" | "ask" | "save" | "rest", "token": n, ...}``. To it: ``{"say": "progress" |
+"answer" | "settled" | "kept" | "saved", "token": n, ...}``. Where the supervisor goes without a word, it was killed:
+then what cells left is saved, as nobody else may be there to do it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+
+from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.workspace import request as asked
+from sentinel_kernel.workspace.answering import Workspace, afterwards, answer
+from sentinel_kernel.workspace.cell_end import CellEnds
+from sentinel_kernel.workspace.journal import Journal
+from sentinel_kernel.workspace.layer import Layer
+from sentinel_kernel.workspace.rescue import rescue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from typing import Any, Protocol
+
+    from sentinel_kernel.workspace.setup import FilesSetup
+
+    Json = dict[str, Any]
+
+    class Folder(Protocol):
+        """One held folder, as supervisor/held_folders.py has it."""
+
+        name: str
+        path: str
+        upper: int
+        merged: int
+        lower: int
+        context: int
+
+    class Folders(Protocol):
+        """All of a sandbox."""
+
+        folders: list[Any]
+        history: int
+        parked: int
+
+
+_PACKET_BYTES = 128 * 1024
+_GONE_MILLISECONDS = 10_000
+"""How long the end of the sandbox's processes is awaited, before what they left is saved."""
+
+_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+
+
+def serve(sock: socket.socket, held: Folders, setup: FilesSetup) -> None:
+    """Do what comes through ``sock`` until there is nothing left to do. Raises OSError where the folders are broken."""
+    _Serving(sock, held, setup).run()
+
+
+def layers_of(held: Folders, setup: FilesSetup) -> dict[str, Layer]:
+    """Return the layers that can be listed and committed, by name."""
+    found = {}
+    for one in held.folders:
+        if one.lower < 0 or one.upper < 0:
+            continue
+        status = os.fstat(one.lower)
+        found[one.name] = Layer(
+            name=one.name,
+            path=one.path,
+            upper=one.upper,
+            merged=one.merged,
+            lower=one.lower,
+            context=one.context,
+            parked=held.parked,
+            owner=None if setup.writer is None else (status.st_uid, status.st_gid),
+            writer=setup.writer,
+        )
+    return found
+
+
+class _Serving:
+    """Serves one supervisor."""
+
+    def __init__(self, sock: socket.socket, held: Folders, setup: FilesSetup) -> None:
+        self._sock = sock
+        self._held = held
+        self._setup = setup
+        self._made: Workspace | None = None
+        self._ends: CellEnds | None = None
+
+    @property
+    def _workspace(self) -> Workspace:
+        if self._made is None:
+            layers = layers_of(self._held, self._setup)
+            journal = Journal(self._held.history, self._setup.writer)
+            self._made = Workspace(layers, self._setup.surroundings, journal)
+        return self._made
+
+    def run(self) -> None:
+        """Serve until there is nothing left to do."""
+        while True:
+            try:
+                packet = self._sock.recv(_PACKET_BYTES)
+            except ConnectionResetError:
+                continue  # told once where the supervisor went with our words unread
+            if not packet:
+                self._supervisor_gone()
+                return
+            message = json.loads(packet)
+            match message["do"]:
+                case "settle":
+                    self._settle(message)
+                case "ask":
+                    self._ask(message)
+                case "save":
+                    self._save(message["token"])
+                    return
+                case _:
+                    return
+
+    def _say(self, say: str, token: int, fields: Json) -> None:
+        with contextlib.suppress(OSError):  # the supervisor is gone, which is found with the next packet
+            self._sock.send(_ENCODE({"say": say, "token": token, **fields}).encode("ascii"))
+
+    def _settle(self, message: Json) -> None:
+        if self._ends is None:
+            self._ends = CellEnds(self._workspace, self._setup.store)
+        token = message["token"]
+
+        def progress(done: int, of: int, size: int) -> None:
+            self._say("progress", token, {"fields": {"done": done, "of": of, "bytes": size}})
+
+        ended = self._ends.end(message, progress)
+        self._say("settled", token, {"fields": ended.to_json(), "told": self._ends.worth_telling})
+        self._ends.keep()
+        changed = ended.committed_count > 0
+        self._say("kept", token, {"changed": changed, **self._state(ended.held)})
+
+    def _ask(self, message: Json) -> None:
+        token = message["token"]
+
+        def told(done: int, of: int, size: int) -> None:
+            self._say("progress", token, {"fields": {"done": done, "of": of, "bytes": size}})
+
+        wanted = None
+        try:
+            wanted = asked.read_request(message["request"])
+            fields = answer(self._workspace, wanted, told)
+        except ProtocolError as error:
+            fields = asked.refusal("malformed", str(error))
+        except OSError as error:
+            fields = asked.refusal(asked.code_of(error), str(error))
+        held = fields.get("held", -1)
+        self._say("answer", token, {"fields": fields, **self._state(held)})
+        if wanted is not None:
+            with contextlib.suppress(OSError):  # it is there, and on its way to the disk
+                afterwards(self._workspace, wanted)
+
+    def _state(self, held: int) -> Json:
+        journal = self._workspace.journal
+        blocks, inodes = journal.footprint()
+        return {"held": held if held >= 0 else len(journal.seen), "history": [blocks, inodes]}
+
+    def _save(self, token: int) -> None:
+        self._wait_for_the_end()
+        self._say("saved", token, {"fields": rescue(self._held, self._setup)})
+
+    def _supervisor_gone(self) -> None:
+        self._wait_for_the_end()
+        rescue(self._held, self._setup)
+
+    def _wait_for_the_end(self) -> None:
+        """Wait until nobody writes any more."""
+        if self._setup.pidfd >= 0:
+            poll = select.poll()
+            poll.register(self._setup.pidfd, select.POLLIN)
+            poll.poll(_GONE_MILLISECONDS)

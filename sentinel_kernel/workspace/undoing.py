@@ -1,0 +1,103 @@
+"""Takes back what the last cell that changed any files did to them, as the journal has it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+
+from sentinel_kernel.linux.acting import acting_as
+from sentinel_kernel.workspace.commit import Outcome
+from sentinel_kernel.workspace.layer import folder_of, status_of
+from sentinel_kernel.workspace.marks import key_of
+from sentinel_kernel.workspace.request import NAMED_PATHS, code_of
+from sentinel_kernel.workspace.taking_back import discard, make_folder, put, remove
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sentinel_kernel.workspace.change import Change
+    from sentinel_kernel.workspace.journal import Entry, Journal, Key, Path
+    from sentinel_kernel.workspace.layer import Layer
+
+
+def undo(layers: Mapping[str, Layer], journal: Journal, now: Mapping[Path, Change]) -> Outcome:
+    """Take the journal's last step back, given what is held ``now``; what can't be taken back is in the outcome.
+
+    A file that was committed by itself is removed from the host as well, unless it is another there by now.
+    """
+    outcome = Outcome()
+    step = journal.steps.pop()
+    # What is in a folder goes before the folder, and comes after it.
+    for entry in sorted(step.entries, key=lambda entry: (entry.before is not None, _order(entry))):
+        try:
+            _take_back(layers[entry.layer], entry, journal, now.get((entry.layer, entry.path)))
+        except OSError as error:
+            outcome.failed_count += 1
+            if len(outcome.failed) < NAMED_PATHS:
+                code = "not_kept" if _was_not_kept(entry) else code_of(error)
+                outcome.failed.append((entry.path, entry.layer, code))
+            continue
+        outcome.count += 1
+        outcome.bytes += max(0, entry.after[1])
+        if len(outcome.paths) < NAMED_PATHS:
+            outcome.paths.append(entry.path)
+    return outcome
+
+
+def _order(entry: Entry) -> int:
+    depth = entry.path.count("/")
+    return depth if entry.before is not None else -depth
+
+
+def _was_not_kept(entry: Entry) -> bool:
+    before = entry.before
+    return before is not None and before.kind != "deleted" and not before.is_folder and not before.version
+
+
+def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | None) -> None:
+    """Make cells see at the entry's path what they saw before. Raises OSError."""
+    before = entry.before
+    if _was_not_kept(entry):
+        raise FileNotFoundError(errno.ENOENT, "the former version was not kept")
+    if entry.committed is not None:
+        _remove_from_host(layer, entry.path, entry.committed)
+    if before is None:
+        if change is not None:
+            discard(layer, [change], failed=_raise)
+    elif before.kind == "deleted":
+        remove(layer, entry.path)
+    elif before.is_folder:
+        make_folder(layer, entry.path)
+    else:
+        reader = journal.open_version(before)
+        try:
+            put(layer, entry.path, reader, before.mode, os.fstat(reader).st_mtime_ns)
+        finally:
+            os.close(reader)
+
+
+def _raise(_change: Change, error: OSError) -> None:
+    raise error
+
+
+def _remove_from_host(layer: Layer, path: str, committed: Key) -> None:
+    """Remove a file that was committed by itself from the host's folder.
+
+    Raises:
+        OSError: ESTALE where it was changed since, else as unlink(2).
+
+    """
+    with folder_of(layer.lower, path) as (folder, name):
+        status = status_of(folder, name)
+        if status is None:
+            return  # somebody has removed it already
+        with acting_as(layer.owner):
+            if status.st_mode & 0o170000 == 0o040000:
+                with contextlib.suppress(OSError):  # somebody has put something else there
+                    os.rmdir(name, dir_fd=folder)
+            elif key_of(status) != committed:
+                raise OSError(errno.ESTALE, "the file on the host was changed since")
+            else:
+                os.unlink(name, dir_fd=folder)
