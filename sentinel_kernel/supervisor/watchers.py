@@ -59,6 +59,7 @@ class Watchers:
         keepers += [self.questions, self.meter, self.clock, self._limits, self.share, GroupWatch(self._tell)]
         self._ledger, self._keepers = ledger, keepers
         self._explaining: Explaining | None = None
+        self._live_mounts: LiveMounts | None = None
         # The last one: it notes what the others found.
         keepers += [self.recorder, _Inside(self._serve_inside)]
 
@@ -74,7 +75,6 @@ class Watchers:
             self._keepers.append(self._explaining)
         return self._explaining
 
-    def configure(self, message: dict[str, Any]) -> None:
     @property
     def live_mounts(self) -> LiveMounts:
         """Who shows folders of the host in the running sandbox."""
@@ -93,6 +93,7 @@ class Watchers:
             self._proxying = Proxying(self._host_pid, self._ledger, self.recorder)
             self._keepers.append(self._proxying)
 
+    def configure(self, message: dict[str, Any]) -> None:
         """Take the settings of a start request."""
         self.questions.configure(float(message.get("ask_seconds") or 0.0))
         self.recorder.configure(message)
