@@ -41,6 +41,7 @@ _CAUSES = {
     "path_denied": ("path covered", "路径被遮蔽"),
     "name_lookup": ("name lookup", "域名解析"),
     "network_unreachable": ("no network", "网络不可达"),
+    "host_refused": ("host not allowed", "主机未获允许"),
     "package_absent": ("package absent", "缺少软件包"),
     "program_absent": ("program absent", "缺少程序"),
     "child_killed": ("child killed", "子进程被终止"),

@@ -55,6 +55,10 @@ _ALL = (
     Cause("path_denied", "path", "The path is shown, but covered, or not readable because of the sandbox."),
     Cause("name_lookup", "network", "A host's name could not be looked up: the sandbox reaches no DNS server."),
     Cause("network_unreachable", "network", "An address lies outside the sandbox, which has no way out."),
+    Cause(
+        "host_refused", "network", "A host was asked for that the profile does not let cells reach.",
+        ("private", "request", "closed"),
+    ),
     Cause("package_absent", "absent", "A module is not installed in the kernel's environment."),
     Cause("program_absent", "absent", "A program is on the host, and not in the sandbox."),
     Cause(

@@ -53,6 +53,56 @@ def make_occurrence(
     )
 
 
+_KINDS_OF_REFUSAL = {
+    "private": "private",
+    "link-local": "private",
+    "shared": "private",
+    "own": "private",
+    "reserved": "private",
+    "loopback": "closed",
+    "metadata": "closed",
+    "multicast": "closed",
+    "unreadable": "closed",
+    "rule": "request",
+}
+"""Why a host was refused (policy/network.py, proxy/exchange.py) -> the kind of words and of remedy."""
+
+
+def host_refusal(
+    host: str,
+    port: int,
+    reason: str,
+    *,
+    id: str,  # noqa: A002 - the field's name
+    profile: str,
+    time_ms: int,
+    address: str = "",
+    errno: int | None = None,
+) -> Violation:
+    """Return the violation for a host that the profile does not let be reached.
+
+    ``host`` is the name, or the address where there is none; ``port`` 0 is not known (a name was looked up).
+    ``reason`` is a Decision's, or ``rule`` where no rule of HTTP passes a request on.
+    """
+    made = make_occurrence(
+        "host_refused",
+        id=id,
+        profile=profile,
+        rule=f"network: {shown(reason, 60)}",
+        time_ms=time_ms,
+        errno=errno,
+        subject=("host", f"{host}:{port}" if port and ":" not in host else host),
+    )
+    values = {
+        **made.values,
+        "host": shown(host, 253),
+        **({"port": str(port)} if port else {}),
+        **({"address": shown(address, 60)} if address else {}),
+        **({"does": kind} if (kind := _KINDS_OF_REFUSAL.get(reason)) else {}),
+    }
+    return replace(made, values=values, resource="network")
+
+
 _OUTCOMES = {"soft": "refused", "refused": "refused", "interrupt": "interrupted", "kill": "killed"}
 _SETTINGS = {
     "memory": "memory_bytes",

@@ -28,6 +28,7 @@ _KIND_OF_SUBJECT = {
     "path_denied": "path",
     "name_lookup": "host",
     "network_unreachable": "address",
+    "host_refused": "host",
     "package_absent": "package",
     "program_absent": "program",
 }

@@ -137,7 +137,22 @@ class Proxying(Keeper):
                 self._report(current, _fields(packet))
 
     def _report(self, current: Current, fields: dict[str, Any]) -> None:
-        """Tell of a request that was refused."""
+        """Tell of a request that was refused; what was no request at all has no host."""
+        if fields["verdict"] != "refused" or not fields["host"]:
+            return
+        from sentinel_kernel.policy.occurrence import host_refusal  # noqa: PLC0415 - for cells that are refused alone
+
+        self._ledger.record(
+            host_refusal(
+                fields["host"],
+                fields["port"],
+                fields["reason"],
+                id=os.urandom(8).hex(),
+                profile=current.preparation.profile.name,
+                time_ms=int(time.time() * 1000),
+                address=fields["address"],
+            )
+        )
 
     def _end(self) -> None:
         if self._control is not None:
