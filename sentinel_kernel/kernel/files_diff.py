@@ -93,7 +93,10 @@ def _unshown(diff: Json, *, chinese: bool) -> str:
 def _text(diff: Json, chinese: bool) -> list[Part]:
     added, removed = diff.get("added"), diff.get("removed")
     counted = f"增加 {added} 行，删除 {removed} 行" if chinese else f"lines: {added} added, {removed} removed"
-    return [_line(counted), _lines(diff.get("lines"))]
+    lines = diff.get("lines")
+    if isinstance(lines, list) and diff.get("kind") in ("new", "deleted"):
+        lines = [line for line in lines if isinstance(line, str) and not line.startswith("@")]
+    return [_line(counted), _lines(lines)]
 
 
 def _notebook(diff: Json, chinese: bool) -> list[Part]:

@@ -195,7 +195,7 @@ def _total(count: int, size: int, *, chinese: bool) -> str:
     if chinese:
         return f"共 {count} 个，{size_text(size)}；此机器上的文件尚未改变。"
     return (
-        f"{files_words.files(count, chinese=False)}, {size_text(size)}; nothing of it is on this machine yet."
+        f"{files_words.files(count, chinese=False)}, {size_text(size)}; on this machine they are as they were."
     )
 
 

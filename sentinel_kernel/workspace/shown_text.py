@@ -65,7 +65,7 @@ def unified(old: str, new: str, budget: Budget) -> tuple[list[str], int, int]:
         first = hunk[0]
         if budget.take("@" * 30) is None:
             break
-        shown.append(f"@@ {first[1] + 1} {first[2] + 1} @@")
+        shown.append(f"@@ -{first[1] + 1} +{first[2] + 1} @@")
         for kind, left, right in hunk:
             line = budget.take(kind + (new_lines[right] if kind == "+" else old_lines[left]))
             if line is None:

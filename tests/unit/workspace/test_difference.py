@@ -59,7 +59,7 @@ def next_row(row: list[int], was: str, new: list[str]) -> list[int]:
 def test_a_text_is_a_unified_diff_with_its_counts() -> None:
     told = difference("notes.txt", b"one\ntwo\nthree\n", b"one\n2\nthree\nfour\n")
     assert told["form"] == "text"
-    assert told["lines"] == ["@@ 1 1 @@", " one", "-two", "+2", " three", "+four"]
+    assert told["lines"] == ["@@ -1 +1 @@", " one", "-two", "+2", " three", "+four"]
     assert (told["added"], told["removed"], told["cut"]) == (2, 1, False)
 
 
@@ -87,7 +87,7 @@ def test_a_notebook_tells_of_cells_and_counts_outputs_without_showing_them() -> 
     assert told["counts"] == {"added": 1, "removed": 1, "changed": 1, "moved": 1}
     assert told["outputs"] == 1
     changed = next(cell for cell in told["cells"] if cell["what"] == "changed")
-    assert changed["lines"] == ["@@ 1 1 @@", "-y = 2", "+y = 22"]
+    assert changed["lines"] == ["@@ -1 +1 @@", "-y = 2", "+y = 22"]
     assert "secret" not in json.dumps(told)
 
 
