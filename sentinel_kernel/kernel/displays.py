@@ -119,6 +119,11 @@ class Displays:
     def _place(self, known: Json, violation: Json, cell: Cell | None) -> None:
         """Show the line as soon as it is known: it comes a few milliseconds behind the refusal."""
         told = {key: violation[key] for key in _PLACE if key in violation}
+        if told.get("line") is None and known.get("line") is not None:
+            # The line is the error's, which came first: what is not known here takes nothing of it away.
+            told = {key: value for key, value in told.items() if value is not None and key != "confidence"}
+        if "line" not in told:
+            told["line"] = known.get("line")
         if told.get("line") != known.get("line"):
             told["source"] = None  # until now it was that of the line that started the process
         if violation.get("cell") is not None:

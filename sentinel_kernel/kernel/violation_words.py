@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.log import log
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.settings import Settings
     from sentinel_kernel.kernel.wire import Json
     from sentinel_kernel.kernel.words import Words
+    from sentinel_kernel.policy.leeway import Leeway
     from sentinel_kernel.policy.mapping import Mappings
+    from sentinel_kernel.policy.violation import Violation
+
+_SECONDS_A_CELL = 1.0
+"""So much processor time is spent on what helps in one cell; of what it is refused beyond, its text is not read."""
+
+_REMEMBERED = 64
 
 
 class ViolationWords:
@@ -28,6 +36,8 @@ class ViolationWords:
         self._ready = ready
         self._code_of = code_of
         self._mappings: Mappings | None = None
+        self._found: dict[str, tuple[Leeway, Violation]] = {}
+        self._spent: dict[str, float] = {}
 
     def own_faults(self) -> list[Words]:
         """Return what is to be told of files with words of one's own that can't be used; the first time alone."""
@@ -69,8 +79,29 @@ class ViolationWords:
         leeway = leeway_in_force(self._settings, self._ready())
         if self._mappings is None:
             self._load()
-        code = self._code_of(read.cell or "")
-        return complete(read, self._mappings, leeway=leeway, code=code).to_json()
+        from sentinel_kernel.record import replace  # noqa: PLC0415 - not on the start path
+
+        process = None if read.process is None else replace(read.process, pid=0)
+        kind = replace(read, id="", count=1, first_time_ms=0, last_time_ms=0, process=process)
+        key, cell = repr(kind), read.cell or ""
+        known = self._found.pop(key, None)
+        if known is None or known[0] != leeway:
+            began = time.thread_time()
+            spent = self._spent.pop(cell, 0.0)
+            code = self._code_of(cell) if spent < _SECONDS_A_CELL else None
+            known = leeway, complete(kind, self._mappings, leeway=leeway, code=code)
+            self._spent[cell] = spent + time.thread_time() - began
+            _bound(self._spent)
+        self._found[key] = known
+        _bound(self._found)
+        said = known[1]
+        return replace(read, message=said.message, hint=said.hint, remedies=said.remedies).to_json()
+
+
+def _bound(kept: dict[str, Any]) -> None:
+    """Let the oldest go."""
+    if len(kept) > _REMEMBERED:
+        del kept[next(iter(kept))]
 
 
 def _plain(violation: Json) -> Json:
