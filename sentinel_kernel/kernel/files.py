@@ -66,7 +66,7 @@ class Files:
         elif wanted.name == FILES:
             self._list(turn, [], 0)
         elif wanted.name == COMMIT:
-            self._permit_new(turn)
+            self._commit(turn, {}, "", _MOST_ROUNDS)
         elif wanted.name == DISCARD:
             self._discard(turn)
         elif wanted.name == EXPORT:
@@ -152,30 +152,6 @@ class Files:
 
     # --- what changes something
 
-    def _permit_new(self, turn: Turn) -> None:
-        """Ask about new files too, where the profile lets none out by itself: a cell's line is no person's word."""
-        if self.commits_new():
-            self._commit(turn, {}, "", _MOST_ROUNDS)
-            return
-
-        def answered(told: Json) -> None:
-            new = [
-                entry
-                for entry in told.get("entries") or ()
-                if entry.get("kind") in ("new", "mode", "renamed")
-            ]
-            if not new:
-                self._commit(turn, {}, "", _MOST_ROUNDS)
-                return
-            need = {
-                "what": "new",
-                "paths": [files_words.path_of(entry) for entry in new[:20]],
-                "count": len(new),
-            }
-            self.ask(turn, need, lambda: self._commit(turn, {}, "", _MOST_ROUNDS))
-
-        self.request(turn, {"do": "list", "paths": list(turn.wanted.paths)}, answered)
-
     def commits_new(self) -> bool:
         """Tell whether the profile in force lets new files out by themselves."""
         from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - only for the magics
@@ -213,7 +189,9 @@ class Files:
             else:
                 self._ask_each(turn, needs, {}, str(told.get("seen") or ""), rounds - 1)
 
-        fields = {"do": "commit", "paths": list(turn.wanted.paths), "answers": answers}
+        fields: Json = {"do": "commit", "paths": list(turn.wanted.paths), "answers": answers}
+        # Where the profile lets nothing out by itself, a cell's line is no person's word for new files either.
+        fields["ask_new"] = not self.commits_new()
         self.request(turn, {**fields, "seen": seen} if seen else fields, answered)
 
     def _ask_each(self, turn: Turn, needs: Sequence[Json], answers: Json, seen: str, rounds: int) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import time
 
+from sentinel_kernel.policy.committable import REFUSED
 from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.commit import Outcome, commit, questions, settle
@@ -213,7 +214,7 @@ class _Asking:
     def look_at(self, change: Change) -> None:
         """Take note of one change."""
         self.count += 1
-        wanted = questions(change)
+        wanted = self._questions(change)
         for what in wanted:
             self._counts[what] = self._counts.get(what, 0) + 1
             named = self._paths.setdefault(what, [])
@@ -224,6 +225,10 @@ class _Asking:
             self._digest.update(identity)
             if len(self._questioned) < _MOST_QUESTIONED:
                 self._questioned.add(identity)
+
+    def _questions(self, change: Change) -> tuple[str, ...]:
+        found = questions(change)
+        return found or (("new",) if self._wanted.ask_new and change.committable not in REFUSED else ())
 
     @property
     def seen(self) -> str:
@@ -239,7 +244,7 @@ class _Asking:
 
     def agreed(self, change: Change) -> bool:
         """Tell whether a change needs no yes, or is the very one that the person was asked about."""
-        return not questions(change) or _identity(change) in self._questioned
+        return not self._questions(change) or _identity(change) in self._questioned
 
     def needs(self) -> list[Json]:
         """Return what has to be asked."""

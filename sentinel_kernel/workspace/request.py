@@ -6,8 +6,9 @@ A request is ``{"op": "files", "id": n, "do": WORD, ...}`` with these fields, al
 - ``paths``: at most 100 texts; a path or a glob (``*``, ``?``, ``[...]`` within a name, ``**`` for any folders),
   relative to the workspace or absolute. A folder means all that is in it. None: everything.
 - ``page``: from 0; a page of ``list`` holds 200 entries at most, one of ``diff`` what fits a packet.
-- ``answers``: ``{"overwrite": bool, "delete": bool, "dangerous": bool, "conflict": bool}``: what the person
-  said yes to.
+- ``answers``: ``{"overwrite": bool, "delete": bool, "dangerous": bool, "conflict": bool, "new": bool}``: what the
+  person said yes to.
+- ``ask_new``: of ``commit``: new files that need no other yes need one as well (``new``).
 - ``seen``: that of the answer that asked; where what needs a yes is another by now, it is asked anew.
 - ``offset``: of ``export``, in bytes; ``side``: ``after`` (the cell's file, the default) or ``before`` (the host's).
 
@@ -23,7 +24,7 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
 - ``diff``: ``{"diffs": [DIFF...], "page", "more"}``. A diff has ``path``, ``layer``, ``kind``, ``size``,
   ``host_size``, and the fields of workspace/difference.py (``form``, ``cut`` ...); of what is no file, ``form`` is
   ``special``. Pictures are fetched by ``export``.
-- ``commit``: either ``{"needs": [{"what": "overwrite" | "delete" | "dangerous" | "conflict", "paths": [<= 20],
+- ``commit``: either ``{"needs": [{"what": one of ANSWERS, "paths": [<= 20],
   "count": n}], "seen"}``, and nothing was done; or ``{"committed": DONE, "failed": FAILED, "held", "bytes"}``.
 - ``discard``: ``{"discarded": DONE, "failed": FAILED, "held", "bytes"}``.
 - ``undo``: ``{"undone": DONE, "failed": FAILED, "held", "bytes", "steps"}``; ``steps`` more can be taken back.
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 WORDS: Final = ("list", "diff", "commit", "discard", "undo", "export", "count")
-ANSWERS: Final = ("overwrite", "delete", "dangerous", "conflict")
+ANSWERS: Final = ("overwrite", "delete", "dangerous", "conflict", "new")
 """What a commit may need a yes for; ``conflict``: the host's file changed after the cell's write, both are kept."""
 
 CODES: Final = (
@@ -98,7 +99,9 @@ _CODES_OF: Final = {
 }
 _MOST_PATHS: Final = 100
 _PATH_CHARACTERS: Final = 4096
-_FIELDS: Final = frozenset({"op", "id", "do", "paths", "page", "answers", "seen", "offset", "side"})
+_FIELDS: Final = frozenset(
+    {"op", "id", "do", "paths", "page", "answers", "seen", "offset", "side", "ask_new"}
+)
 _SIDES: Final = ("after", "before")
 _SEEN_CHARACTERS: Final = 64
 _MOST: Final = 1 << 62
@@ -115,6 +118,7 @@ class FilesRequest(Record):
     seen: str = ""
     offset: int = 0
     side: str = "after"
+    ask_new: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the request's own fields, as :func:`read_request` takes them."""
@@ -126,6 +130,7 @@ class FilesRequest(Record):
             "seen": self.seen,
             "offset": self.offset,
             "side": self.side,
+            "ask_new": self.ask_new,
         }
 
 
@@ -222,6 +227,7 @@ def read_request(message: Mapping[str, Any]) -> FilesRequest:
         seen=seen,
         offset=_number(message, "offset"),
         side=side,
+        ask_new=message.get("ask_new") is True,
     )
 
 

@@ -141,17 +141,20 @@ def test_what_needs_a_yes_again_and_again_is_given_up() -> None:
 
 def test_where_the_profile_lets_nothing_out_new_files_are_asked_about_too() -> None:
     def answer(fields: Json) -> Json:
-        entries = [{"path": "new.txt", "layer": "workspace", "kind": "new"}]
-        return {"ok": True, "entries": entries, "count": 1} if fields["do"] == "list" else COMMITTED
+        if fields["ask_new"] and not fields["answers"].get("new"):
+            return {"ok": True, "needs": [{"what": "new", "paths": ["new.txt"], "count": 1}], "seen": "s"}
+        return COMMITTED
 
     bench = Bench(answer, profile="strict")
     bench.run(FilesWanted(COMMIT))
-    assert bench.said == ["list", "commit"]
     assert "write new files (1): new.txt" in bench.prompts[0]
+    assert bench.page
     alone = Bench(answer, profile="strict", person="")
     alone.run(FilesWanted(COMMIT))
-    assert alone.said == ["list"]
     assert "nobody can be asked" in alone.refused
+    free = Bench(answer, person="")
+    free.run(FilesWanted(COMMIT))
+    assert (free.said, free.refused) == (["commit"], "")
 
 
 def test_dropping_everything_asks_and_dropping_what_is_named_does_not() -> None:
