@@ -44,6 +44,8 @@ def stage_root(context: BootContext) -> None:
         os.mkdir(directory, 0o755)
     mounts.mount("sentinel-root", root, "tmpfs", _SAFE, f"size={_SKELETON_BYTES},nr_inodes=4096,mode=0755")
     context.root_device = os.stat(root).st_dev
+    # The root is sealed, and a mount over its /mnt would hide Landlock's rule: this copy of it stays writable.
+    context.layers.append(("place", mounts.open_tree(root, recursive=False)))
     size = context.plan.sizes.disk_bytes
     mounts.mount(
         "sentinel-held", uppers, "tmpfs", _SAFE, f"size={size},nr_inodes={inodes_for(size)},mode=0755"

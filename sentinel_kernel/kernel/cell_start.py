@@ -11,6 +11,7 @@ from sentinel_kernel.kernel.files_arguments import FilesWanted
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.limit_magic import LimitChange
 from sentinel_kernel.kernel.magics import Switch, UsageError
+from sentinel_kernel.kernel.mount_arguments import MountWanted
 from sentinel_kernel.kernel.page_arguments import EXPLAIN, PageWanted
 from sentinel_kernel.kernel.preflight_magic import PreflightChange
 from sentinel_kernel.kernel.unavailable import answer_cell
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.magics import Action
+    from sentinel_kernel.kernel.mounting import Mounting
     from sentinel_kernel.kernel.wire import Json
 
 
@@ -31,6 +33,7 @@ class CellStart:
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self._mounts: Mounting | None = None
 
     def begin(self, cell: Cell) -> None:
         """Begin a cell whose turn it is."""
@@ -56,7 +59,7 @@ class CellStart:
     def _refuse_usage(self, cell: Cell, text: str) -> None:
         self.refuse(cell, {"ename": "UsageError", "evalue": text, "traceback": [f"UsageError: {text}"]})
 
-    def _act(self, cell: Cell, actions: list[Action]) -> None:
+    def _act(self, cell: Cell, actions: list[Action]) -> None:  # noqa: C901 - one branch a kind of magic
         """Carry out the magics in order; a switch waits for its sandbox."""
         while actions:
             action = actions.pop(0)
@@ -71,6 +74,9 @@ class CellStart:
                 return
             if isinstance(action, FilesWanted):
                 self._files(cell, action, actions)
+                return
+            if isinstance(action, MountWanted):
+                self._mount(cell, action, actions)
                 return
             if action == "gauge":
                 self._host.gauge.want(cell)
@@ -118,6 +124,23 @@ class CellStart:
             return self._current(cell, call)
 
         self._host.files.run(cell, wanted, current, done, refuse)
+
+    def _mount(self, cell: Cell, wanted: MountWanted, rest: list[Action]) -> None:
+        def done(page: Json) -> None:
+            cell.displays.append(page)
+            self._act(cell, rest)
+
+        def refuse(why: str) -> None:
+            self.refuse(cell, {"ename": "MountError", "evalue": why, "traceback": [f"MountError: {why}"]})
+
+        self._mounting().run(cell, wanted, lambda call: self._current(cell, call), done, refuse)
+
+    def _mounting(self) -> Mounting:
+        if self._mounts is None:
+            from sentinel_kernel.kernel.mounting import Mounting  # noqa: PLC0415 - few ask for it
+
+            self._mounts = Mounting(self._host)
+        return self._mounts
 
     def _audit(self, cell: Cell, rest: list[Action], page: Callable[[Json], Json]) -> None:
         """Show a page that needs the audit's state, once all that was reported so far is written."""
@@ -174,6 +197,11 @@ class CellStart:
             only_magics = bool(cell.magics) and not cell.code[_block_end(cell.code) :].strip()
             error: Json = {} if only_magics or problem is None else problem.error(host.settings.language)
             self.refuse(cell, error)
+            return
+        if host.lifecycle.ready.get("writable"):
+            self._mounting().settle(
+                cell, lambda call: self._current(cell, call), lambda: self._open(cell)
+            )
             return
         preflight = host.preflight
         if preflight.refuses and (error := preflight.examine(cell)):

@@ -9,6 +9,9 @@ from sentinel_kernel.errors import ProfileError, SentinelError
 from sentinel_kernel.kernel import files_arguments, rendering
 from sentinel_kernel.kernel.files_arguments import FilesTyped, FilesWanted
 from sentinel_kernel.kernel.limit_magic import LimitChange, LimitTyped, read_line
+from sentinel_kernel.kernel.mount_arguments import MOUNT, MountWanted
+from sentinel_kernel.kernel.mount_arguments import USAGE as MOUNT_USAGE
+from sentinel_kernel.kernel.mount_arguments import read_line as read_mount
 from sentinel_kernel.kernel.page_arguments import EXPLAIN, VIOLATIONS, PageWanted, read_page
 from sentinel_kernel.kernel.preflight_magic import USAGE as PREFLIGHT_USAGE
 from sentinel_kernel.kernel.preflight_magic import PreflightChange, read_change, too_little
@@ -43,7 +46,7 @@ class Switch(Record):
     how: str = ""
 
 
-Action = Switch | LimitChange | PageWanted | PreflightChange | FilesWanted | str
+Action = Switch | LimitChange | PageWanted | PreflightChange | FilesWanted | MountWanted | str
 """What a checked magic line does: a switch, limits, or the page that it shows (status, live, profiles, help)."""
 
 _USAGE = {
@@ -51,6 +54,7 @@ _USAGE = {
     EXPLAIN: " [N]",
     "sentinel_gauge": " [summary on|off]",
     "sentinel_limit": " [NAME=VALUE ...]",
+    MOUNT: MOUNT_USAGE,
     "sentinel_preflight": PREFLIGHT_USAGE,
     "sentinel_profile": " [NAME [--carry|--fresh]]",
     "sentinel_status": " [--live]",
@@ -86,7 +90,7 @@ class Magics:
         """Return what the lines do. Raises UsageError for the first one that can't be done."""
         return [self._check(line) for line in lines]
 
-    def _check(self, line: MagicLine) -> Action:  # noqa: PLR0911 - one return a kind of magic
+    def _check(self, line: MagicLine) -> Action:  # noqa: C901, PLR0911 - one return a kind of magic
         words = line.argument_text.split()
         if line.name not in HOST_MAGICS:
             raise self._unknown(line)
@@ -94,6 +98,10 @@ class Magics:
             return self._files(line)
         if line.name == "sentinel_limit":
             return self._limits(words, line.line_number)
+        if line.name == MOUNT:
+            if (mount := read_mount(line.argument_text)) is None:
+                raise self._not_understood(line)
+            return mount
         if line.name == "sentinel_gauge" and words in ([], ["summary", "on"], ["summary", "off"]):
             return " ".join(words) or "gauge"
         if line.name == "sentinel_profile" and words and words[1:] in ([], ["--carry"], ["--fresh"]):
@@ -296,6 +304,13 @@ class Magics:
                 "%sentinel_limit memory=4G",
                 self._say(
                     "set a limit, up to the ceiling; variables stay", "设定限制（不超过上限）；变量会保留"
+                ),
+            ),
+            (
+                "%sentinel_mount PATH",
+                self._say(
+                    "show a folder of the host to the cells, once you agree; rw: let them change it; variables stay",
+                    "经您同意后向单元格显示主机文件夹；rw：允许修改；变量会保留",
                 ),
             ),
             (

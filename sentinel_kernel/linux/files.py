@@ -24,6 +24,20 @@ def open_beneath(directory: int, name: str, flags: int) -> int:
     )
 
 
+def open_without_links(directory: int, path: str, flags: int) -> int:
+    """Open ``path`` below the descriptor ``directory``, across mounts, but through no link; close-on-exec.
+
+    Raises:
+        OSError: ELOOP for a link, EXDEV for a path that leaves the tree.
+
+    """
+    resolve = Resolve.BENEATH | Resolve.NO_SYMLINKS | Resolve.NO_MAGICLINKS
+    layout = struct.pack(OPEN_HOW_FORMAT, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0, int(resolve))
+    return system_call(
+        "openat2", directory, os.fsencode(path), ctypes.create_string_buffer(layout, len(layout)), len(layout)
+    )
+
+
 def look_up_beneath(root: int, path: str) -> int:
     """Return a descriptor of what ``path`` leads to, opened by name alone (O_PATH): nothing is read and no device met.
 

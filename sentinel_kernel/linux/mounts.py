@@ -13,8 +13,10 @@ from sentinel_kernel.abi.mount import (
     FSCONFIG_CMD_RECONFIGURE,
     FSCONFIG_SET_STRING,
     FSPICK_CLOEXEC,
+    MNT_DETACH,
     MOUNT_ATTR_FORMAT,
     MOVE_MOUNT_F_EMPTY_PATH,
+    MOVE_MOUNT_T_EMPTY_PATH,
     OPEN_TREE_CLOEXEC,
     OPEN_TREE_CLONE,
     MountAttributes,
@@ -69,6 +71,33 @@ def set_path_attributes(path: str, attributes: MountAttributes, *, recursive: bo
 def attach_tree(tree: int, target: str) -> None:
     """Attach a detached mount at ``target`` (move_mount(2), Linux 5.2)."""
     system_call("move_mount", tree, b"", AT_FDCWD, os.fsencode(target), MOVE_MOUNT_F_EMPTY_PATH)
+
+
+def attach_tree_at(tree: int, place: int) -> None:
+    """Attach a detached mount on the folder ``place``, a descriptor (move_mount(2), MOVE_MOUNT_T_EMPTY_PATH)."""
+    flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH
+    system_call("move_mount", tree, b"", place, b"", flags)
+
+
+def clone_at(directory: int, *, recursive: bool) -> int:
+    """Return a detached copy of the mount of ``directory`` from that folder on (open_tree(2), Linux 5.2).
+
+    ``directory`` is a descriptor of this mount namespace.
+    """
+    flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | (AT_RECURSIVE if recursive else 0)
+    return system_call("open_tree", directory, b"", flags)
+
+
+def clear_mount_attributes(tree: int, attributes: MountAttributes) -> None:
+    """Take attributes off the mount ``tree`` (mount_setattr(2), Linux 5.12)."""
+    layout = struct.pack(MOUNT_ATTR_FORMAT, 0, int(attributes), 0, 0)
+    buffer = ctypes.create_string_buffer(layout, len(layout))
+    system_call("mount_setattr", tree, b"", AT_EMPTY_PATH, buffer, len(layout))
+
+
+def detach(path: str) -> None:
+    """Take the mount at ``path`` away; who uses it keeps it until done (umount2(2), MNT_DETACH)."""
+    checked(LIBC.umount2(os.fsencode(path), MNT_DETACH), f"umount2 {path}")
 
 
 def pick_file_system(path: str) -> int:

@@ -72,6 +72,18 @@ def leave(namespaces: CloneFlags) -> None:
     system_call("unshare", int(namespaces))
 
 
+def enter(target: int, namespaces: CloneFlags) -> None:
+    """Move this process into another one's namespaces of these kinds; ``target`` is a pidfd (setns(2), Linux 5.8).
+
+    Precondition: this process has one thread.
+
+    Raises:
+        OSError: it was refused, or the other process is gone (ESRCH).
+
+    """
+    system_call("setns", target, int(namespaces))
+
+
 def write_identity_maps(pid: int, uid_map: str, gid_map: str) -> None:
     """Write setgroups=deny, then the two maps, of the user namespace of ``pid`` (user_namespaces(7)).
 

@@ -31,7 +31,7 @@ def gather_facts(
     return HostFacts(
         kinds=kinds,
         contents=contents,
-        mount_points=_mount_points(),
+        mount_points=mount_points(),
         home=home,
         python=python,
         package_directory=package_directory,
@@ -77,7 +77,7 @@ def _small_content(path: str) -> bytes | None:
     return content if len(content) <= _COPIED_BYTES else None
 
 
-def _mount_points() -> tuple[str, ...]:
+def mount_points() -> tuple[str, ...]:
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         points = [line.split(" ")[4] for line in file]
     return tuple(

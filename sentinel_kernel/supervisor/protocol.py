@@ -38,6 +38,8 @@ OP_ANSWER = "answer"
 """The person's answer (``answer``: policy/asking.py) to the question ``ask``."""
 OP_LIMIT = "limit"
 """Sets limits of the person's own (``limits``), or asks for those in force (without any)."""
+OP_MOUNT = "mount"
+"""Shows a folder of the host in the running sandbox (supervisor/live_mounts.py; ``do``: list, look, add, remove)."""
 OP_PERSON = "person"
 """A cell (``msg_id``) waits for the person's answer, or (``waiting`` false) no longer."""
 OP_EXPLAIN = "explain"
@@ -82,6 +84,7 @@ HOST_MAGICS = (
     "sentinel_gauge",
     "sentinel_help",
     "sentinel_limit",
+    "sentinel_mount",
     "sentinel_preflight",
     "sentinel_profile",
     "sentinel_reset",

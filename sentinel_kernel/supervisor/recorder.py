@@ -180,6 +180,10 @@ class Recorder(Keeper):
             self._sandbox["limits"] = in_force(current.preparation.plan.sizes)
         self._note(kind, name, told)
 
+    def note(self, kind: str, name: str, detail: dict[str, Any]) -> None:
+        """Note what was changed at the person's word: a folder that is shown."""
+        self._note(kind, name, detail)
+
     def sync(self, done: Callable[[dict[str, Any]], None]) -> None:
         """Call ``done`` with the audit's state once all that was reported is written, or that takes too long."""
         self._delivery.sync(done)

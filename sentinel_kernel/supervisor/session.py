@@ -275,6 +275,13 @@ class Session:
                 told = limits_in_force(self.life.running, self.life.request)
         self._host.reply(identifier, ok=True, fields=told)
 
+    def mount(self, identifier: object, message: dict[str, Any]) -> None:
+        """Show a folder of the host in the running sandbox, or tell which there are; answered once that is done."""
+        host = self._host
+        self.watchers.live_mounts.request(
+            self.life.running, message, lambda told: host.reply(identifier, ok=True, fields=told)
+        )
+
     def person(self, identifier: object, message: dict[str, Any]) -> None:
         """Take note that a cell waits for the person, or no longer."""
         self.watchers.clock.person_asked(message)

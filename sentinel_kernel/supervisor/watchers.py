@@ -93,6 +93,16 @@ class Watchers:
             self._proxying = Proxying(self._host_pid, self._ledger, self.recorder)
             self._keepers.append(self._proxying)
 
+    @property
+    def live_mounts(self) -> LiveMounts:
+        """Who shows folders of the host in the running sandbox."""
+        if self._live_mounts is None:
+            from sentinel_kernel.supervisor.live_mounts import LiveMounts  # noqa: PLC0415 - few ask for it
+
+            self._live_mounts = LiveMounts(self.recorder.note)
+            self._keepers.append(self._live_mounts)
+        return self._live_mounts
+
     def configure(self, message: dict[str, Any]) -> None:
         """Take the settings of a start request."""
         self.questions.configure(float(message.get("ask_seconds") or 0.0))

@@ -1,0 +1,254 @@
+"""What the person is asked and told about folders that are shown while the sandbox runs, in English and Chinese."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel import rendering
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sentinel_kernel.kernel.wire import Json
+
+_CHARACTERS = 200
+_FAILED = (
+    (
+        "it did not work ({detail}). Nothing has changed. HINT → Try again; `sentinel-kernel "
+        "doctor` tells what is missing."
+    ),
+    "操作失败（{detail}）。一切保持不变。HINT → 请重试；`sentinel-kernel doctor` 会说明缺少什么。",
+)
+_WHY = {
+    "absent": (
+        (
+            "there is no such folder on the host. HINT → Check how it is written; a relative path "
+            "starts at the notebook's folder."
+        ),
+        "主机上没有这个文件夹。HINT → 请检查拼写；相对路径从笔记本所在文件夹开始。",
+    ),
+    "busy": (
+        "another folder is being shown right now. HINT → Run the cell again in a moment.",
+        "正在显示另一个文件夹。HINT → 请稍后重新运行该单元格。",
+    ),
+    "changed": (
+        (
+            "it is another folder than the one that you were asked about. Nothing has changed. HINT "
+            "→ Run the cell again."
+        ),
+        "它已不是询问时的那个文件夹。一切保持不变。HINT → 请重新运行该单元格。",
+    ),
+    "host_runs": (
+        (
+            "programs on the host would run or obey what a cell writes there ({detail}). HINT → Show "
+            "it read-only: %sentinel_mount PATH ro"
+        ),
+        (
+            "主机上的程序会运行或采用单元格写入其中的内容（{detail}）。HINT → 请以只读方式显示：%sent"
+            "inel_mount PATH ro"
+        ),
+    ),
+    "loop": (
+        "its links lead round in a circle.",
+        "其链接形成循环。",
+    ),
+    "mounts_below": (
+        (
+            "other file systems are mounted inside it ({detail}), above which an ordinary user can't "
+            "put a layer. HINT → Name a folder below or beside that place."
+        ),
+        (
+            "其中挂载了其他文件系统（{detail}），普通用户无法在其上叠加一层。HINT → 请指定该位置之下"
+            "或旁边的文件夹。"
+        ),
+    ),
+    "no_access": (
+        "you may not read it yourself. HINT → Ask its owner.",
+        "您本人无权读取它。HINT → 请联系其所有者。",
+    ),
+    "no_layer": (
+        (
+            "its file system does not take the layer that keeps the host's sockets and pipes out "
+            "({detail}). HINT → Show it read-only (ro), or copy it to a local disk first."
+        ),
+        (
+            "其文件系统不支持隔离主机套接字和管道的叠加层（{detail}）。HINT → 请以只读（ro）方式显示"
+            "，或先复制到本地磁盘。"
+        ),
+    ),
+    "no_owner_map": (
+        "its file system can't map owners ({detail}). HINT → Start JupyterLab as an ordinary user.",
+        "其文件系统无法映射所有者（{detail}）。HINT → 请以普通用户身份启动 JupyterLab。",
+    ),
+    "no_sandbox": (
+        "no sandbox runs at the moment. HINT → Run the cell again.",
+        "目前没有运行中的沙箱。HINT → 请重新运行该单元格。",
+    ),
+    "no_work_folder": (
+        (
+            "a folder that is written needs a folder beside it on the same file system, and {detail} "
+            "can't be written. HINT → Name a folder inside it, or show it read-only (ro)."
+        ),
+        (
+            "可写文件夹需要在同一文件系统上有一个相邻文件夹，而 {detail} 不可写。HINT → 请指定其中的"
+            "子文件夹，或以只读（ro）方式显示。"
+        ),
+    ),
+    "no_write": (
+        "you may not write there yourself. HINT → Show it read-only: %sentinel_mount PATH ro",
+        "您本人无权写入。HINT → 请以只读方式显示：%sentinel_mount PATH ro",
+    ),
+    "not_folder": (
+        "it is a file. HINT → Name the folder that it lies in.",
+        "它是文件。HINT → 请指定其所在的文件夹。",
+    ),
+    "secret": (
+        (
+            "it is hidden from every cell ({detail}): keys, passwords or settings lie there. HINT → "
+            "Copy what the cell needs into the notebook's folder."
+        ),
+        (
+            "它对所有单元格隐藏（{detail}）：其中有密钥、密码或设置。HINT → 请把单元格所需内容复制到"
+            "笔记本所在文件夹。"
+        ),
+    ),
+    "special": (
+        "{detail} is no folder of data. HINT → Name a folder with your data.",
+        "{detail} 不是数据文件夹。HINT → 请指定存放数据的文件夹。",
+    ),
+    "taken": (
+        "its place {detail} is taken. HINT → %sentinel_mount lists what is shown.",
+        "位置 {detail} 已被占用。HINT → %sentinel_mount 列出已显示的文件夹。",
+    ),
+    "too_many": (
+        "{detail} folders are shown already. HINT → Take one away: %sentinel_mount --remove NAME",
+        "已显示 {detail} 个文件夹。HINT → 请先移除一个：%sentinel_mount --remove NAME",
+    ),
+    "too_slow": (
+        "its disk does not answer. Nothing has changed. HINT → Try again when the disk answers.",
+        "其磁盘没有响应。一切保持不变。HINT → 请在磁盘恢复响应后重试。",
+    ),
+    "unknown_name": (
+        "no folder of that name is shown. HINT → %sentinel_mount lists the names.",
+        "没有显示该名称的文件夹。HINT → %sentinel_mount 会列出名称。",
+    ),
+}
+CODES = frozenset({*_WHY, "failed"})
+
+
+class MountWords:
+    """Words in one language."""
+
+    def __init__(self, language: str) -> None:
+        self._chinese = language == "zh"
+
+    def _say(self, english: str, chinese: str) -> str:
+        return chinese if self._chinese else english
+
+    def refused(self, path: str, told: Json) -> str:
+        """Return why the folder ``path`` is not shown."""
+        english, chinese = _WHY.get(str(told.get("code")), _FAILED)
+        detail = rendering.printable(str(told.get("detail") or ""), _CHARACTERS)
+        shown = rendering.printable(path, _CHARACTERS)
+        why = self._say(english, chinese).format(detail=detail)
+        return self._say(f"the folder {shown!r} is not shown: {why}", f"文件夹 {shown!r} 未显示：{why}")
+
+    def question(self, path: str, mode: str, *, looked_through: bool = True, profile: str = "") -> str:
+        """Return the question about a folder; ``profile`` names the profile that asks for it, if one does."""
+        shown = rendering.printable(path, _CHARACTERS)
+        who = self._say(
+            f"the profile {profile!r} wants" if profile else "this cell wants",
+            f"配置 {profile!r} 请求" if profile else "此单元格请求",
+        )
+        if mode == "ro":
+            return self._say(
+                f"asks: {who} to read the folder {shown} of the host, and all below it. "
+                "Allow it until the sandbox ends? [y] yes, [n] no: ",
+                f"询问：{who}读取主机文件夹 {shown} 及其下所有内容。是否允许，直到沙箱结束？[y] 是，[n] 否：",
+            )
+        more = self._say(
+            "" if looked_through else " It is too large to be looked through for what the host would run.",
+            "" if looked_through else "它太大，无法逐一检查其中是否有主机会运行的内容。",
+        )
+        return self._say(
+            f"asks: {who} to change the folder {shown} of the host itself: files there are written and deleted "
+            f"at once, nothing is held back or can be taken back.{more} Allow it until the kernel ends? "
+            "[y] yes, [n] no: ",
+            f"询问：{who}直接修改主机文件夹 {shown}：其中的文件会立即写入和删除，不会保留，也无法撤销。{more}"
+            "是否允许，直到内核结束？[y] 是，[n] 否：",
+        )
+
+    def nobody(self, path: str) -> str:
+        """Return the refusal where nobody can be asked."""
+        shown = rendering.printable(path, _CHARACTERS)
+        return self._say(
+            f"the folder {shown!r} is shown only once a person has agreed, and nobody can be asked here. "
+            "HINT → Run the cell in a frontend that takes input, or put the folder into a profile of your own (README).",
+            f"只有在有人同意后才会显示文件夹 {shown!r}，而此处无人可以询问。HINT → 请在支持输入的前端运行该单元格，"
+            "或把该文件夹写入配置（见 README 中的自定义配置）。",
+        )
+
+    def declined(self, path: str) -> str:
+        """Return the refusal where the person did not agree."""
+        shown = rendering.printable(path, _CHARACTERS)
+        return self._say(
+            f"the folder {shown!r} was not allowed: the answer was no, or there was none. Nothing has changed.",
+            f"未允许文件夹 {shown!r}：回答为否，或没有回答。一切保持不变。",
+        )
+
+    def read_only(self, path: str, why: str) -> Json:
+        """Return the bundle that tells that a folder which the profile wants writable can only be read."""
+        shown = rendering.printable(path, _CHARACTERS)
+        title = self._say("Sentinel: a folder can only be read", "Sentinel：文件夹只能读取")
+        label = self._say("folder", "文件夹")
+        return rendering.table_bundle(title, [(label, shown), (self._say("why", "原因"), why)])
+
+    def shown(self, told: Json) -> Json:
+        """Return the bundle of a folder that is shown from here on."""
+        mount = told.get("mount") or {}
+        note = self._say(
+            "All variables are kept. It goes with the sandbox: with %sentinel_reset, a restart, or "
+            f"%sentinel_mount --remove {mount.get('name')}",
+            "所有变量均保留。它随沙箱结束而消失：%sentinel_reset、重启，或 "
+            f"%sentinel_mount --remove {mount.get('name')}",
+        )
+        title = self._say("Sentinel: a folder is shown", "Sentinel：已显示文件夹")
+        return rendering.table_bundle(title, self._rows([mount]), [note])
+
+    def removed(self, told: Json) -> Json:
+        """Return the bundle of a folder that was taken away."""
+        title = self._say("Sentinel: a folder was taken away", "Sentinel：已移除文件夹")
+        note = self._say(
+            "What a cell still holds open in it stays readable to that cell until it is closed.",
+            "单元格仍打开的文件在关闭之前仍可访问。",
+        )
+        return rendering.table_bundle(title, self._rows([told.get("mount") or {}]), [note])
+
+    def listed(self, mounts: list[Json]) -> Json:
+        """Return the bundle of all that are shown."""
+        title = self._say("Sentinel: folders shown", "Sentinel：已显示的文件夹")
+        if not mounts:
+            note = self._say(
+                "None were shown since the sandbox began. Type %sentinel_mount PATH, or %sentinel_mount PATH rw",
+                "沙箱启动以来没有显示其他文件夹。请输入 %sentinel_mount PATH 或 %sentinel_mount PATH rw",
+            )
+            return rendering.table_bundle(title, [], [note])
+        return rendering.table_bundle(title, self._rows(mounts))
+
+    def _rows(self, mounts: Iterable[Json]) -> list[tuple[str, str]]:
+        modes = {
+            "ro": self._say("can be read", "只读"),
+            "rw": self._say("is changed on the host itself", "直接修改主机上的内容"),
+        }
+        return [
+            (
+                rendering.printable(str(one.get("target")), _CHARACTERS),
+                f"{rendering.printable(str(one.get('path')), _CHARACTERS)} ({modes.get(str(one.get('mode')), '')})",
+            )
+            for one in mounts
+        ]
+
+    def row(self, mounts: list[Json]) -> list[tuple[str, str]]:
+        """Return the rows for the status page."""
+        label = self._say("folder shown", "已显示文件夹")
+        return [(label, f"{target}: {path}") for target, path in self._rows(mounts)]

@@ -1,0 +1,167 @@
+"""Folders that are shown while the sandbox runs: the magic's, and those that a profile wants to be written."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
+from sentinel_kernel.kernel.lifecycle import State
+from sentinel_kernel.kernel.mount_words import MountWords
+from sentinel_kernel.supervisor import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.host import Host
+    from sentinel_kernel.kernel.mount_arguments import MountWanted
+    from sentinel_kernel.kernel.wire import Json
+
+    Current = Callable[[Callable[..., None]], Callable[..., None]]
+
+_YES = {"y": "yes", "yes": "yes", "是": "yes"}
+
+
+class Mounting:
+    """Asks the person, and has the supervisor do it."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._words = MountWords(host.settings.language)
+        self._answers: dict[str, str] = {}
+        """Folder that the profile wants writable -> what the person said; asked once a session."""
+
+    # --- the magic
+
+    def run(
+        self,
+        cell: Cell,
+        wanted: MountWanted,
+        current: Current,
+        done: Callable[[Json], None],
+        refuse: Callable[[str], None],
+    ) -> None:
+        """Do what a line in ``cell`` asks for; ``done`` gets the page of it, ``refuse`` why it was not done."""
+        if wanted.remove:
+            self._request(
+                {"do": "remove", "name": wanted.remove},
+                current,
+                lambda told: done(self._words.removed(told)),
+                lambda told: refuse(self._words.refused(wanted.remove, told)),
+            )
+            return
+        if not wanted.path:
+            self._request(
+                {"do": "list"},
+                current,
+                lambda told: done(self._words.listed(told.get("mounts") or [])),
+                lambda told: refuse(self._words.refused("", told)),
+            )
+            return
+        path = self._absolute(wanted.path)
+        if not self._host.questions.reaches(cell):
+            refuse(self._words.nobody(path))
+            return
+
+        def failed(told: Json) -> None:
+            refuse(self._words.refused(path, told))
+
+        def looked(told: Json) -> None:
+            real = str(told.get("path"))
+
+            def answered(answer: str) -> None:
+                if answer != "yes":
+                    refuse(self._words.declined(real))
+                    return
+                fields = {"do": "add", "path": real, "mode": wanted.mode, "identity": told.get("identity")}
+                self._request(fields, current, lambda added: done(self._words.shown(added)), failed)
+
+            prompt = self._words.question(
+                real, wanted.mode, looked_through=told.get("looked_through") is not False
+            )
+            self._host.questions.ask(cell, prompt, _YES, current(answered))
+
+        self._request({"do": "look", "path": path, "mode": wanted.mode}, current, looked, failed)
+
+    def _absolute(self, path: str) -> str:
+        """Return the path as the host sees it: from HOME, or from the notebook's folder."""
+        if path == "~" or path.startswith("~/"):
+            path = os.environ.get("HOME", "/") + path[1:]
+        return os.path.normpath(os.path.join(self._host.settings.workspace, path))
+
+    # --- folders that the profile wants to be written
+
+    def settle(self, cell: Cell, current: Current, done: Callable[[], None]) -> None:
+        """Ask about each folder that the profile wants writable, once a session; then go on with the cell."""
+        lifecycle = self._host.lifecycle
+        waiting = [str(path) for path in lifecycle.ready.get("writable") or ()]
+        lifecycle.ready = {**lifecycle.ready, "writable": []}
+
+        def go_on() -> None:
+            if waiting:
+                self._settle_one(cell, waiting.pop(0), current, go_on)
+            else:
+                done()
+
+        go_on()
+
+    def _settle_one(self, cell: Cell, path: str, current: Current, done: Callable[[], None]) -> None:
+        def only_read(why: str) -> None:
+            if not cell.silent:
+                cell.displays.append(self._words.read_only(path, why))
+            done()
+
+        def failed(told: Json) -> None:
+            if told.get("code") == "shown":
+                done()
+            else:
+                only_read(self._words.refused(path, told))
+
+        def looked(told: Json) -> None:
+            def answered(answer: str) -> None:
+                self._answers[path] = answer
+                if answer != "yes":
+                    only_read(self._words.declined(path))
+                    return
+                fields = {
+                    "do": "add",
+                    "path": path,
+                    "mode": "rw",
+                    "target": path,
+                    "identity": told.get("identity"),
+                }
+                self._request(fields, current, lambda _added: done(), failed)
+
+            if path in self._answers:
+                answered(self._answers[path])
+            elif not self._host.questions.reaches(cell):
+                only_read(self._words.nobody(path))
+            else:
+                prompt = self._words.question(
+                    path,
+                    "rw",
+                    looked_through=told.get("looked_through") is not False,
+                    profile=self._host.lifecycle.profile,
+                )
+                self._host.questions.ask(cell, prompt, _YES, current(answered))
+
+        self._request({"do": "look", "path": path, "mode": "rw", "target": path}, current, looked, failed)
+
+    # --- the supervisor
+
+    def _request(
+        self, fields: Json, current: Current, done: Callable[[Json], None], failed: Callable[[Json], None]
+    ) -> None:
+        lifecycle = self._host.lifecycle
+        if lifecycle.state is not State.READY or lifecycle.link is None or lifecycle.link.gone:
+            failed({"code": "no_sandbox"})
+            return
+
+        def answered(told: Json) -> None:
+            if told.get("done") is True:
+                done(told)
+            else:
+                failed(told)
+
+        lifecycle.link.request(protocol.OP_MOUNT, fields, current(answered), CELL_SECONDS)

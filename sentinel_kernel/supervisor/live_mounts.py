@@ -1,0 +1,313 @@
+"""Folders of the host that are shown in a running sandbox: which there are, and who makes and takes them away.
+
+The work is a forked process's (mount_helper.py), one at a time: a folder may lie on a disk that does not answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+
+from sentinel_kernel.linux.process import close_descriptors, die_with_parent
+from sentinel_kernel.policy.planning import hidden_paths
+from sentinel_kernel.policy.shown_folder import MODES, MOST, PLACE, Surroundings, name_for
+from sentinel_kernel.record import MutableRecord
+from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.mount_helper import Task, discard_all, run, sweep
+from sentinel_kernel.workspace.store import artifact_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn
+
+    from sentinel_kernel.supervisor.current import Current
+
+    Done = Callable[[dict[str, Any]], None]
+
+SECONDS = 20.0
+"""How long a disk may take."""
+
+_ANSWER_BYTES = 16 * 1024
+_DESCRIPTORS = 4
+_SOCKET, _PIDFD, _PLACE = 3, 4, 5
+
+
+class LiveMount(MutableRecord):
+    """One folder that is shown: ``context`` refreshes it (fspick(2)), ``lock`` holds its work folder ``work``."""
+
+    name: str
+    target: str
+    path: str
+    mode: str
+    context: int
+    work: str = ""
+    lock: int = -1
+
+    def close(self) -> None:
+        """Let go of it; the mount itself goes with the sandbox, or was taken away."""
+        for descriptor in (self.context, self.lock):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.context = self.lock = -1
+        if self.work:
+            _tidy([self.work])
+            self.work = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Return what the host is told."""
+        return {"name": self.name, "target": self.target, "path": self.path, "mode": self.mode}
+
+
+class _Work(MutableRecord):
+    """A helper that is under way."""
+
+    pid: int
+    sock: socket.socket
+    deadline: float
+    current: Current
+    heard: Callable[[dict[str, Any], list[int]], None]
+
+
+class LiveMounts(Keeper):
+    """Serves the host's requests about folders."""
+
+    def __init__(self, note: Callable[[str, str, dict[str, Any]], None]) -> None:
+        """``note`` records in the audit: kind, name, detail."""
+        self._note = note
+        self._work: _Work | None = None
+        self._dying: list[int] = []
+
+    def request(self, current: Current | None, message: dict[str, Any], done: Done) -> None:
+        """Do what the host asks (``do``: list, look, add, remove) and call ``done`` with the answer."""
+        do = str(message.get("do") or "")
+        if current is None:
+            done({"done": False, "code": "no_sandbox"})
+        elif do == "list":
+            done({"done": True, "mounts": [mount.to_json() for mount in current.sandbox.live]})
+        elif self._work is not None:
+            done({"done": False, "code": "busy"})
+        elif do == "look":
+            self._start(current, _task(current, "look", message), lambda told, _: done(_told(told)))
+        elif do == "add":
+            self._add(current, message, done)
+        elif do == "remove":
+            self._remove(current, str(message.get("name") or ""), done)
+        else:
+            done({"done": False, "code": "failed", "detail": f"unknown: {do!r}"})
+
+    def _add(self, current: Current, message: dict[str, Any], done: Done) -> None:
+        live = current.sandbox.live
+        if len(live) >= MOST:
+            done({"done": False, "code": "too_many", "detail": str(MOST)})
+            return
+        task = _task(current, "show", message)
+
+        def heard(told: dict[str, Any], descriptors: list[int]) -> None:
+            if told.get("ok") is not True or not descriptors:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                self._note("mount_failed", task.path[:200], {"mode": task.mode, "code": told.get("code")})
+                done(_told(told))
+                return
+            name = task.target.removeprefix(f"{PLACE}/")
+            mount = LiveMount(name, task.target, str(told["path"]), task.mode, descriptors[0])
+            mount.work = str(told.get("work") or "")
+            mount.lock = descriptors[1] if len(descriptors) > 1 else -1
+            live.append(mount)
+            self._note("mount", name, mount.to_json())
+            done({"done": True, "mount": mount.to_json(), "looked_through": told.get("looked_through")})
+
+        self._start(current, task, heard)
+
+    def _remove(self, current: Current, name: str, done: Done) -> None:
+        found = next((one for one in current.sandbox.live if name in (one.name, one.target)), None)
+        if found is None or not found.target.startswith(PLACE + "/"):
+            done({"done": False, "code": "unknown_name", "detail": name[:200]})
+            return
+
+        def heard(told: dict[str, Any], _descriptors: list[int]) -> None:
+            if told.get("ok") is True and found in current.sandbox.live:
+                current.sandbox.live.remove(found)
+                self._note("unmount", found.name, found.to_json())
+                found.close()
+            done(_told(told) | {"mount": found.to_json()})
+
+        self._start(current, _task(current, "hide", {"target": found.target}), heard)
+
+    def _start(
+        self, current: Current, task: Task, heard: Callable[[dict[str, Any], list[int]], None]
+    ) -> None:
+        self._reap()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            pid = os.fork()
+        except OSError as error:
+            ours.close()
+            theirs.close()
+            heard({"ok": False, "code": "failed", "detail": error.strerror or ""}, [])
+            return
+        if pid == 0:
+            _be_helper(theirs, current.sandbox.pidfd, current.sandbox.place, task)
+        theirs.close()
+        self._work = _Work(pid, ours, time.monotonic() + SECONDS, current, heard)
+
+    # --- the loop
+
+    def descriptors(self) -> Sequence[int]:
+        """Return the helper's socket."""
+        return (self._work.sock.fileno(),) if self._work is not None else ()
+
+    def due_seconds(self) -> float | None:
+        """Return when the helper is given up."""
+        return None if self._work is None else max(0.0, self._work.deadline - time.monotonic())
+
+    def serve(self, ready: dict[int, int]) -> None:
+        """Take the helper's answer."""
+        if self._work is None or self._work.sock.fileno() not in ready:
+            return
+        packet, descriptors, _, _ = socket.recv_fds(
+            self._work.sock, _ANSWER_BYTES, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+        )
+        told: dict[str, Any] = {"ok": False, "code": "failed", "detail": "the helper process died"}
+        if packet:
+            told = json.loads(packet)  # from our own process: trusted code
+        self._end(told, list(descriptors))
+
+    def catch_up(self) -> dict[str, Any] | None:
+        """Give up a helper that takes too long."""
+        if self._work is not None and time.monotonic() >= self._work.deadline:
+            self._end({"ok": False, "code": "too_slow"}, [])
+        return None
+
+    def sandbox_gone(self, cause: dict[str, Any]) -> None:  # noqa: ARG002 - whatever it was
+        """Give up what is under way: the sandbox may be another one."""
+        if self._work is not None:
+            self._end({"ok": False, "code": "no_sandbox"}, [])
+
+    def close(self) -> None:
+        """Give up what is under way, and tell nobody."""
+        if self._work is not None:
+            self._work.heard = lambda _told, _descriptors: None
+            self._end({}, [])
+
+    def _end(self, told: dict[str, Any], descriptors: list[int]) -> None:
+        work, self._work = self._work, None
+        if work is None:
+            return
+        work.sock.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(work.pid, signal.SIGKILL)  # not reaped yet: the number is its own
+        self._dying.append(work.pid)
+        self._reap()
+        work.heard(told, descriptors)
+
+    def _reap(self) -> None:
+        left = []
+        for pid in self._dying:
+            with contextlib.suppress(ChildProcessError):
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    left.append(pid)
+        self._dying = left
+
+
+def _told(told: dict[str, Any]) -> dict[str, Any]:
+    return {"done": told.get("ok") is True} | {name: value for name, value in told.items() if name != "ok"}
+
+
+def _task(current: Current, kind: str, message: dict[str, Any]) -> Task:
+    plan = current.preparation.plan
+    mode = str(message.get("mode") or "ro")
+    path = str(message.get("path") or "/")
+    seen = message.get("identity") or (0, 0)
+    target = str(message.get("target") or "")
+    if kind == "show" and not target:
+        target = f"{PLACE}/{name_for(path, [one.name for one in current.sandbox.live])}"
+    return Task(
+        kind=kind,
+        path=path,
+        mode=mode if mode in MODES else "ro",
+        target=target,
+        identity_seen=(int(seen[0]), int(seen[1])),
+        around=_surroundings(current),
+        staging=plan.staging,
+        started_by_root=plan.started_by_root,
+        identity=plan.identity,
+        work_folders=_work_folders(),
+    )
+
+
+def _surroundings(current: Current) -> Surroundings:
+    """Return what is covered in the sandbox, and where the host loads code from."""
+    home = os.path.realpath(os.environ.get("HOME") or "/")
+    preparation = current.preparation
+    hidden = [*preparation.hidden, os.path.dirname(artifact_store())]
+    paths = hidden_paths(preparation.plan.workspace, home, hidden)
+    real = [os.path.realpath(path) for path in paths]
+    run = [
+        path
+        for path in (*sys.path, sys.prefix, sys.base_prefix, *preparation.module_directories)
+        if path.startswith("/")
+    ]
+    run += [os.path.dirname(os.path.dirname(preparation.plan.argv[0]))]
+    return Surroundings(
+        home, tuple(dict.fromkeys((*paths, *real))), tuple(dict.fromkeys(map(os.path.realpath, run)))
+    )
+
+
+def _work_folders() -> str:
+    return os.path.join(os.path.dirname(artifact_store()), "work")
+
+
+def _be_helper(sock: socket.socket, pidfd: int, place: int, task: Task) -> NoReturn:
+    """Do the work in the forked process; never returns."""
+    try:
+        _alone((sock.fileno(), pidfd, place))
+        die_with_parent()
+        own = socket.socket(fileno=_SOCKET)
+        sock.detach()
+        if task.kind == "show" and task.mode == "rw":
+            sweep(task.work_folders)
+        run(own, _PIDFD, _PLACE, task)
+    except BaseException:  # noqa: BLE001 - a fork must never go on with the supervisor's work
+        os._exit(1)
+
+
+def _tidy(works: list[str]) -> None:
+    """Remove work folders in a process that nobody waits for; what is left there is swept the next time."""
+    try:
+        pid = os.fork()
+    except OSError:
+        return
+    if pid != 0:
+        os.waitpid(pid, 0)  # it forks and ends
+        return
+    try:
+        if os.fork() == 0:
+            _alone(())
+            discard_all(works)
+    finally:
+        os._exit(0)
+
+
+def _alone(kept: tuple[int, ...]) -> None:
+    """Keep nothing of the supervisor's but these descriptors, as 3 and the numbers after it."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    moved = [_beyond(descriptor) for descriptor in kept]
+    for place, descriptor in enumerate(moved, _SOCKET):
+        os.dup2(descriptor, place)
+    close_descriptors(_SOCKET + len(moved), 0x7FFFFFFF)
+
+
+def _beyond(descriptor: int) -> int:
+    """Return a duplicate out of the way of the numbers that are given out."""
+    while (descriptor := os.dup(descriptor)) <= _PLACE:
+        pass
+    return descriptor

@@ -1,0 +1,181 @@
+"""Folders that are shown while the sandbox runs: what is seen and written there, what is not reached through them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from supervised import own_folder
+from waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ordinary_user import Identity
+    from supervised import Supervised
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.requires("user_namespaces", "overlay")]
+
+# Runs one request after the other, which lie in the folder of requests, and writes the answers into the workspace.
+_SERVER = """
+import errno, json, os, socket, sys, time
+
+def tried(action):
+    try:
+        return action()
+    except OSError as error:
+        return errno.errorcode[error.errno]
+
+home, number, kept = os.getcwd(), 0, {"a variable": [1, 2, 3]}
+while True:
+    try:
+        with open(f"{home}/request-{number}.py") as file:
+            code = file.read()
+    except FileNotFoundError:
+        time.sleep(0.005)
+        continue
+    got = {}
+    os.chdir(home)
+    exec(code, {"tried": tried, "got": got, "kept": kept, "os": os, "socket": socket})
+    os.chdir(home)
+    with open(f"answer-{number}.part", "w") as file:
+        json.dump(got, file)
+    os.rename(f"answer-{number}.part", f"answer-{number}.json")
+    number += 1
+"""
+
+
+class Shown:
+    """A sandbox whose one program runs what the test asks for."""
+
+    def __init__(self, supervised: Supervised, workspace: Path) -> None:
+        self.supervised = supervised
+        self.workspace = workspace
+        self._number = 0
+        command = f"import os; os.chdir({str(workspace)!r})\n{_SERVER}"
+        supervised.start(workspace, payload=[supervised.python, "-c", command])
+        supervised.wait("ready")
+
+    def mount(self, do: str, **fields: Any) -> dict[str, Any]:
+        """Ask the supervisor about folders."""
+        return self.supervised.reply(self.supervised.request("mount", do=do, **fields))
+
+    def add(self, path: Path, mode: str = "ro") -> dict[str, Any]:
+        """Look at a folder and show it."""
+        looked = self.mount("look", path=str(path), mode=mode)
+        assert looked["done"], looked
+        return self.mount("add", path=looked["path"], mode=mode, identity=looked["identity"])
+
+    def inside(self, code: str) -> dict[str, Any]:
+        """Run ``code`` inside; it puts what it found into ``got``."""
+        number, self._number = self._number, self._number + 1
+        request = self.workspace / f"request-{number}.py"
+        part = self.workspace / "part"
+        part.write_text(code)
+        part.chmod(0o644)
+        part.rename(request)
+        self.supervised.reply(self.supervised.request("begin_cell", msg_id=str(number)))
+        answer = f"answer-{number}.json"
+
+        def told() -> bool:
+            try:
+                os.stat(answer, dir_fd=self.supervised.upper)
+            except FileNotFoundError:
+                return False
+            return True
+
+        wait_until(told, f"the answer {number}")
+        descriptor = os.open(answer, os.O_RDONLY, dir_fd=self.supervised.upper)
+        with os.fdopen(descriptor) as file:
+            result: dict[str, Any] = json.load(file)
+        return result
+
+
+@pytest.fixture
+def shown(supervised: Supervised, place: Path, identity: Identity) -> Shown:
+    """Return a sandbox that runs."""
+    return Shown(supervised, own_folder(identity, place / "work"))
+
+
+@pytest.fixture
+def closing() -> Iterator[contextlib.ExitStack]:
+    """Return what is closed at the test's end."""
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def data(identity: Identity, place: Path) -> Path:
+    """Return a folder beside the workspace with a file, a socket that is listened on, and a named pipe."""
+    folder = own_folder(identity, place / "my data, one: two")
+    folder.chmod(0o755)
+    (folder / "table.csv").write_text("a,b\n1,2\n")
+    os.mkfifo(folder / "pipe", 0o666)
+    if os.geteuid() == 0:
+        for path in (folder / "table.csv", folder / "pipe"):
+            os.chown(path, identity.uid, identity.uid)
+    return folder
+
+
+_REACHED = """
+os.chdir(FOLDER)
+got["uid"] = os.stat("table.csv").st_uid == os.getuid()
+got["read"] = open("table.csv").read()
+got["socket"] = tried(lambda: socket.socket(socket.AF_UNIX).connect("service"))
+got["pipe"] = tried(lambda: os.close(os.open("pipe", os.O_WRONLY | os.O_NONBLOCK)))
+got["write"] = tried(lambda: open("new.csv", "w").write("x"))
+got["lease"] = tried(lambda: __import__("fcntl").fcntl(os.open("table.csv", os.O_RDONLY), 1024, 0))
+"""
+
+
+@pytest.mark.parametrize("mode", ["ro", "rw"])
+def test_folder_is_shown_in_the_running_sandbox_and_leads_to_nothing_of_the_host(
+    shown: Shown, data: Path, mode: str, closing: contextlib.ExitStack
+) -> None:
+    place = os.open(data, os.O_PATH)
+    reader = os.open(data / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    closing.callback(os.close, place)
+    closing.callback(os.close, reader)
+    with socket.socket(socket.AF_UNIX) as service:
+        service.bind(f"/proc/self/fd/{place}/service")
+        (data / "service").chmod(0o777)
+        service.listen(4)
+        # Positive control: outside both are reached.
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(f"/proc/self/fd/{place}/service")
+        os.close(os.open(data / "pipe", os.O_WRONLY | os.O_NONBLOCK))
+        assert shown.inside("kept['b'] = 7; got['there'] = os.listdir('/mnt')") == {"there": []}
+        told = shown.add(data, mode)
+        assert told["done"], str(told)
+        target = told["mount"]["target"]
+        assert target == "/mnt/my_data__one__two"
+        got = shown.inside(_REACHED.replace("FOLDER", repr(target)) + "got['kept'] = kept")
+        assert got == {
+            "uid": True,
+            "read": "a,b\n1,2\n",
+            "socket": "ECONNREFUSED",
+            "pipe": "ENXIO",
+            "write": "EROFS" if mode == "ro" else 1,
+            "lease": 0,
+            "kept": {"a variable": [1, 2, 3], "b": 7},
+        }
+        assert (data / "new.csv").exists() == (mode == "rw")
+        if mode == "rw":
+            assert (data / "new.csv").stat().st_uid == data.stat().st_uid
+        # The lease was taken on the layer's file: the host's can be opened for writing at once.
+        os.close(os.open(data / "table.csv", os.O_WRONLY | os.O_NONBLOCK))
+        (data / "table.csv").write_text("newer")
+        (data / "later.csv").write_text("x")
+        newer = f"got['read'] = open({target!r} + '/table.csv').read()\ngot['names'] = sorted(os.listdir({target!r}))"
+        got = shown.inside(newer)
+        assert (got["read"], "later.csv" in got["names"]) == ("newer", True)
+    assert shown.mount("list")["mounts"] == [told["mount"]]
+    assert shown.mount("remove", name="my_data__one__two")["done"]
+    assert shown.inside(f"got['left'] = os.path.exists({target!r})") == {"left": False}
+    assert shown.mount("list")["mounts"] == []
+    assert not [name for name in os.listdir(data.parent) if name.startswith(".sentinel")]
