@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from sentinel_kernel.policy.sentences import translated
 
 _SENTENCES = (
     (
@@ -58,8 +58,4 @@ _SENTENCES = (
 
 def chinese(sentence: str) -> str:
     """Return the sentence in Chinese; one that is not ours (SQLite's, Linux's) as it is."""
-    for english, translated in _SENTENCES:
-        found = re.fullmatch(english, sentence, re.DOTALL)
-        if found is not None:
-            return found.expand(translated)
-    return sentence
+    return translated(sentence, _SENTENCES)

@@ -135,12 +135,17 @@ class SwitchWords:
         rows = [(self._say("carried over", "已带上"), kept or self._say("nothing", "无"))]
         label = self._say("left behind", "未带上")
         rows += [
-            (label, f"{rendering.printable(name, 60)}: {rendering.printable(reason, 200)}")
+            (label, f"{rendering.printable(name, 60)}: {rendering.printable(self._reason(reason), 200)}")
             for name, reason in cargo.left[:50]
         ]
         if len(cargo.left) > 50:
             rows.append((label, self._say(f"{len(cargo.left) - 50} more", f"另有 {len(cargo.left) - 50} 个")))
         return rows
+
+    def _reason(self, reason: str) -> str:
+        from sentinel_kernel.kernel.chinese import in_chinese  # noqa: PLC0415 - only at a change of the sandbox
+
+        return self._say(reason, in_chinese(reason))
 
     def progress(self, what: str, done: int, total: int, size_bytes: int) -> Json:
         """Return the bundle that shows how far it is; ``what`` is saved or loaded."""
@@ -150,7 +155,7 @@ class SwitchWords:
 
     def _list(self, cargo: Cargo) -> str:
         shown = "; ".join(
-            f"{rendering.printable(name, 60)} ({rendering.printable(reason, 100)})"
+            f"{rendering.printable(name, 60)} ({rendering.printable(self._reason(reason), 100)})"
             for name, reason in cargo.left[:_SHOWN]
         )
         # In brackets stand the answers, of which a variable's name or reason must make none.

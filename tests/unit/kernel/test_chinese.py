@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import sentinel_kernel
 from sentinel_kernel.errors import MappingError
+from sentinel_kernel.kernel.carrying import Cargo
 from sentinel_kernel.kernel.chinese import in_chinese
 from sentinel_kernel.kernel.limit_magic import limits_page
 from sentinel_kernel.kernel.status_page import StatusPage
+from sentinel_kernel.kernel.switch_words import SwitchWords
 from sentinel_kernel.kernel.words import own_words_unused
 from sentinel_kernel.linux import cgroup
 from sentinel_kernel.policy.mapping import parse_mapping
@@ -75,6 +80,47 @@ def test_why_no_control_group_holds_the_limits_is_told_in_chinese(
     assert in_chinese(detail) in rows["限制由谁执行"]
     assert in_chinese(detail) in limits_page({"detail": detail}, "strict", chinese=True)["text/plain"]
     assert detail in limits_page({"detail": detail}, "strict", chinese=False)["text/plain"]
+
+
+def _said(path: str, function: str) -> list[str]:
+    """Return the sentences that a module gives to ``function`` (or returns, for "return"), with "7" for what varies."""
+    tree = ast.parse((Path(sentinel_kernel.__file__).parent / path).read_text())
+    given = [
+        node.args[0] if isinstance(node, ast.Call) else node.value
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Return) and function == "return")
+        or (isinstance(node, ast.Call) and getattr(node.func, "id", "") == function and node.args)
+    ]
+    texts = []
+    for one in given:
+        if isinstance(one, ast.JoinedStr):
+            texts.append("".join(str(getattr(part, "value", "7")) if isinstance(part, ast.Constant) else "7"
+                                 for part in one.values))  # fmt: skip
+        elif isinstance(one, ast.Constant) and isinstance(one.value, str):
+            texts.append(one.value)
+    return [text for text in texts if " " in text]
+
+
+@pytest.mark.parametrize(
+    ("path", "function", "least"),
+    [
+        ("supervisor/user_scope.py", "UnsupportedHost", 5),
+        ("supervisor/group_tree.py", "return", 5),
+        ("worker/carry.py", "_left", 5),
+    ],
+)
+def test_reasons_of_back_ends_and_of_variables_left_behind_are_told_in_chinese(
+    path: str, function: str, least: int
+) -> None:
+    said = [text for text in _said(path, function) if not text.startswith("7 is no request")]
+    assert len(said) >= least
+    for text in said:
+        assert not _ENGLISH.search(in_chinese(text)), text
+    joined = in_chinese("/a is systemd's to divide. /b: Permission denied. /c is not delegated to this user.")
+    assert joined == "/a 由 systemd 划分。 /b: Permission denied. /c 没有委托给此用户。"
+    cargo = Cargo(left=[("f", "it is too large")])
+    assert SwitchWords("zh").rows(cargo)[1] == ("未带上", "f: 太大")
+    assert SwitchWords("en").rows(cargo)[1] == ("left behind", "f: it is too large")
 
 
 def test_what_is_not_ours_stays_as_it_is() -> None:
