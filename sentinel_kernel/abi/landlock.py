@@ -38,6 +38,13 @@ class AccessFs(IntFlag):
     IOCTL_DEV = 1 << 15  # 5
 
 
+class AccessNet(IntFlag):
+    """``LANDLOCK_ACCESS_NET_*``, ABI 4."""
+
+    BIND_TCP = 1 << 0
+    CONNECT_TCP = 1 << 1
+
+
 class Scope(IntFlag):
     """``LANDLOCK_SCOPE_*``, ABI 6."""
 

@@ -36,6 +36,7 @@ IOCTL_NOTIF_SET_FLAGS: Final = 0x40082104  # Linux 6.6
 IOCTL_NOTIF_ADDFD: Final = 0x40182103
 # struct seccomp_notif_addfd { u64 id; u32 flags, srcfd, newfd, newfd_flags; }
 ADDFD_FORMAT: Final = "=QIIII"
+ADDFD_FLAG_SETFD: Final = 1
 ADDFD_FLAG_SEND: Final = 2  # Linux 5.14
 USER_NOTIF_FD_SYNC_WAKE_UP: Final = 1
 BPF_INSTRUCTION_SIZE: Final = 8

@@ -8,7 +8,7 @@ import select
 import signal
 import socket
 
-from sentinel_kernel.abi.landlock import AccessFs, Scope
+from sentinel_kernel.abi.landlock import AccessFs, AccessNet, Scope
 from sentinel_kernel.abi.prctl import SecureBits
 from sentinel_kernel.abi.sched import CloneFlags
 from sentinel_kernel.abi.seccomp import BPF_INSTRUCTION_SIZE, BPF_MAXIMUM_INSTRUCTIONS
@@ -186,10 +186,14 @@ def restrict_paths(context: BootContext) -> None:
     try:
         abi = landlock.abi_version()
     except OSError:
+        if context.plan.fenced:
+            raise
         return  # the first fence stands; doctor and status say that the second is missing
     handled = _FENCED & landlock.supported_access(abi)
     scoped = Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL if abi >= _SCOPE_ABI else Scope(0)
-    landlock.restrict_self(abi, handled, scoped, [(path, handled) for path in context.plan.writable])
+    # Whoever may reach hosts has them connected from outside alone (policy/network_fence.py).
+    fenced = AccessNet.BIND_TCP | AccessNet.CONNECT_TCP if context.plan.fenced else AccessNet(0)
+    landlock.restrict_self(abi, handled, scoped, [(path, handled) for path in context.plan.writable], fenced)
 
 
 def receive_filter(context: BootContext) -> None:

@@ -56,7 +56,13 @@ def why_fresh(told: Json, *, chinese: bool) -> str:
     parts = []
     if "filesystem" in obstacles:
         parts.append("它挂载的文件夹不同" if chinese else "it shows other folders")
-    calls = [item for item in obstacles if item != "filesystem"]
+    if "network" in obstacles:
+        parts.append(
+            "它列出了主机，而当前沙箱没有对外出口"
+            if chinese
+            else "it lists hosts, and this sandbox was made without a way out"
+        )
+    calls = [item for item in obstacles if item not in ("filesystem", "network")]
     if calls:
         names = _names(calls, chinese=chinese)
         parts.append(

@@ -13,6 +13,7 @@ from sentinel_kernel.abi.landlock import (
     RULESET_FORMAT,
     RULESET_SIZE_BY_ABI,
     AccessFs,
+    AccessNet,
     Scope,
 )
 from sentinel_kernel.linux.libc import system_call
@@ -40,12 +41,20 @@ def supported_access(abi: int) -> AccessFs:
     return rights
 
 
-def restrict_self(abi: int, handled: AccessFs, scoped: Scope, rules: list[tuple[str, AccessFs]]) -> None:
+def restrict_self(
+    abi: int,
+    handled: AccessFs,
+    scoped: Scope,
+    rules: list[tuple[str, AccessFs]],
+    network: AccessNet = AccessNet(0),  # noqa: B008 - a number
+) -> None:
     """Refuse the ``handled`` rights to this process everywhere but beneath the paths of ``rules``.
+
+    ``network`` (ABI 4) is refused everywhere.
 
     Precondition: no_new_privs is set. Paths that do not exist are an error: a fence with a hole is none.
     """
-    attributes = struct.pack(RULESET_FORMAT, int(handled), 0, int(scoped))
+    attributes = struct.pack(RULESET_FORMAT, int(handled), int(network), int(scoped))
     size = RULESET_SIZE_BY_ABI[min(abi, max(RULESET_SIZE_BY_ABI))]
     ruleset = system_call(
         "landlock_create_ruleset", ctypes.create_string_buffer(attributes, len(attributes)), size, 0

@@ -1,10 +1,14 @@
-"""Interfaces of this process's network namespace (netdevice(7))."""
+"""Interfaces, addresses and ends of connections of a network namespace (netdevice(7), rtnetlink(7), sock_diag(7))."""
 
 from __future__ import annotations
 
 import fcntl
 import socket
 import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _SIOCGIFFLAGS = 0x8913
 _SIOCSIFFLAGS = 0x8914
@@ -19,3 +23,112 @@ def bring_loopback_up() -> None:
         request = fcntl.ioctl(probe, _SIOCGIFFLAGS, struct.pack(_IFREQ_FORMAT, b"lo", 0))
         flags = struct.unpack(_IFREQ_FORMAT, request)[1]
         fcntl.ioctl(probe, _SIOCSIFFLAGS, struct.pack(_IFREQ_FORMAT, b"lo", flags | _IFF_UP))
+
+
+def ask_device(descriptor: int, request: int, ifreq: bytes) -> bytes:
+    """Return the ``struct ifreq`` that ``request`` (SIOCGIF*) makes of ``ifreq``, in the socket's own network.
+
+    Raises:
+        OSError: as netdevice(7) says.
+
+    """
+    return fcntl.ioctl(descriptor, request, ifreq)
+
+
+_NLMSG = struct.Struct("=IHHII")  # struct nlmsghdr: length, type, flags, sequence, port
+_RTM_GETADDR, _RTM_NEWADDR, _NLMSG_DONE, _NLMSG_ERROR = 22, 20, 3, 2
+_NLM_F_REQUEST_DUMP = 0x1 | 0x300
+_IFADDRMSG = struct.Struct("=BBBBI")
+_ATTRIBUTE = struct.Struct("=HH")
+_IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_READ_BYTES = 65536
+
+
+def own_addresses() -> frozenset[bytes]:
+    """Return all addresses of this machine, in 4 or 16 bytes; of this process's network namespace.
+
+    Raises:
+        OSError: netlink is refused.
+
+    """
+    found = set()
+    with socket.socket(
+        socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE
+    ) as asked:
+        asked.settimeout(1.0)  # the Linux kernel answers at once, within the call
+        request = _IFADDRMSG.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
+        asked.send(_NLMSG.pack(_NLMSG.size + len(request), _RTM_GETADDR, _NLM_F_REQUEST_DUMP, 1, 0) + request)
+        while True:
+            packet = asked.recv(_READ_BYTES)
+            kinds = set()
+            for kind, body in _messages(packet):
+                kinds.add(kind)
+                if kind == _RTM_NEWADDR:
+                    for name, value in _attributes(body[_IFADDRMSG.size :]):
+                        if name in (_IFA_ADDRESS, _IFA_LOCAL):
+                            found.add(value)
+            if not kinds or kinds & {_NLMSG_DONE, _NLMSG_ERROR}:
+                return frozenset(found)
+
+
+_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20  # <linux/netlink.h>, <linux/sock_diag.h>
+_SKNLGRP_INET_TCP_DESTROY, _SKNLGRP_INET6_TCP_DESTROY = 1, 3
+# struct inet_diag_msg of <linux/inet_diag.h>: the cookie is at 44, the attributes begin at 72
+_COOKIE, _DIAG_BYTES, _INET_DIAG_INFO = slice(44, 52), 72, 2
+
+
+def watch_ends() -> socket.socket:
+    """Return a socket that tells of each TCP socket of this network namespace that is no more (sock_diag(7)).
+
+    Raises:
+        OSError: the Linux kernel does not tell (INET_DIAG is not built in).
+
+    """
+    watching = socket.socket(
+        socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG
+    )
+    try:
+        groups = (_SKNLGRP_INET_TCP_DESTROY, _SKNLGRP_INET6_TCP_DESTROY)
+        watching.bind((0, sum(1 << (group - 1) for group in groups)))
+        watching.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    except OSError:
+        watching.close()
+        raise
+    return watching
+
+
+def read_ends(watching: socket.socket) -> Iterator[tuple[bytes, bytes]]:
+    """Yield (cookie, ``struct tcp_info``) of sockets that have ended, as far as was told by now; bounded."""
+    for _ in range(64):
+        try:
+            packet = watching.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            continue  # ENOBUFS: some were missed
+        for kind, body in _messages(packet):
+            if kind == _SOCK_DIAG_BY_FAMILY and len(body) >= _DIAG_BYTES:
+                info = next(
+                    (value for name, value in _attributes(body[_DIAG_BYTES:]) if name == _INET_DIAG_INFO), b""
+                )
+                yield body[_COOKIE], info
+
+
+def _messages(packet: bytes) -> Iterator[tuple[int, bytes]]:
+    position = 0
+    while position + _NLMSG.size <= len(packet):
+        length, kind, *_ = _NLMSG.unpack_from(packet, position)
+        if length < _NLMSG.size:
+            return
+        yield kind, packet[position + _NLMSG.size : position + length]
+        position += (length + 3) & ~3
+
+
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    position = 0
+    while position + _ATTRIBUTE.size <= len(data):
+        length, name = _ATTRIBUTE.unpack_from(data, position)
+        if length < _ATTRIBUTE.size:
+            return
+        yield name, data[position + _ATTRIBUTE.size : position + length]
+        position += (length + 3) & ~3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import signal
 
 from sentinel_kernel.abi.prctl import (
@@ -75,6 +76,31 @@ def close_descriptors(first: int, last: int) -> None:
 def signal_thread(process: int, thread: int, number: int) -> None:
     """Send a signal to one thread (tgkill(2))."""
     system_call("tgkill", process, thread, number)
+
+
+def open_thread(thread: int, process: int) -> int:
+    """Return a pidfd of ``thread``; of its ``process`` where the Linux kernel is older than 6.9.
+
+    Raises:
+        OSError: it is gone (ESRCH).
+
+    """
+    try:
+        return os.pidfd_open(thread, os.O_EXCL)  # PIDFD_THREAD of <linux/pidfd.h>
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    return os.pidfd_open(process)
+
+
+def take_file(pidfd: int, number: int) -> int:
+    """Return a duplicate, close-on-exec, of the file that a process has open as ``number`` (pidfd_getfd(2)).
+
+    Raises:
+        OSError: EBADF, there is none of that number; ESRCH, the process is gone; EPERM.
+
+    """
+    return system_call("pidfd_getfd", pidfd, number, 0)
 
 
 def io_priority(pid: int) -> int:

@@ -10,6 +10,7 @@ import struct
 
 from sentinel_kernel.abi.seccomp import (
     ADDFD_FLAG_SEND,
+    ADDFD_FLAG_SETFD,
     ADDFD_FORMAT,
     BPF_INSTRUCTION_SIZE,
     IOCTL_NOTIF_ADDFD,
@@ -161,6 +162,25 @@ class Listener:
         """
         flags = os.O_CLOEXEC if close_on_exec else 0
         layout = struct.pack(ADDFD_FORMAT, identifier, ADDFD_FLAG_SEND, descriptor, 0, flags)
+        try:
+            fcntl.ioctl(self.descriptor, IOCTL_NOTIF_ADDFD, layout)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.EINPROGRESS):
+                return False
+            raise
+        return True
+
+    def put_file(self, identifier: int, descriptor: int, number: int, *, close_on_exec: bool) -> bool:
+        """Put a duplicate of ``descriptor`` in the place of the caller's ``number``; the call is still held then.
+
+        False where the caller is gone.
+
+        Raises:
+            OSError: EBADF, the number is beyond the caller's limit.
+
+        """
+        flags = os.O_CLOEXEC if close_on_exec else 0
+        layout = struct.pack(ADDFD_FORMAT, identifier, ADDFD_FLAG_SETFD, descriptor, number, flags)
         try:
             fcntl.ioctl(self.descriptor, IOCTL_NOTIF_ADDFD, layout)
         except OSError as error:

@@ -158,6 +158,8 @@ class BootPlan(Record):
     """A path that exists on the host and must not exist inside: the proof that the root has changed."""
     notices: tuple[str, ...] = ()
     cpus: tuple[int, ...] = ()
+    fenced: bool = False
+    """Hosts may be reached: the sandbox makes no connection by itself, all are made from outside."""
     sockets: tuple[tuple[str, str, str, int], ...] = ()
     """(name, "tcp" or "udp", address, port) of what boot binds inside for the supervisor to serve."""
 

@@ -43,11 +43,16 @@ _MISSING_REMEDY = (
 
 
 def build_filter(
-    policy: CompiledPolicy, cache_directory: str | None = None, others: Sequence[Profile] = ()
+    policy: CompiledPolicy,
+    cache_directory: str | None = None,
+    others: Sequence[Profile] = (),
+    *,
+    fenced: bool = False,
 ) -> bytes:
     """Return the BPF program of ``policy``: an array of ``struct sock_filter`` for seccomp(2).
 
-    What one of ``others`` decides otherwise is a notification too, so that the sandbox can change to it.
+    What one of ``others`` decides otherwise is a notification too, so that the sandbox can change to it. A sandbox
+    that may reach hosts is ``fenced`` (policy/network_fence.py).
 
     It comes from the cache if that is this user's alone and whole, else from libseccomp; a new program is run
     against the policy before it is used. The default and every foreign call is a user notification.
@@ -56,12 +61,16 @@ def build_filter(
         UnsupportedHost: libseccomp is missing, or what it built is not what the policy says.
 
     """
-    key = _cache_key(policy, others) if cache_directory else None
+    key = _cache_key(policy, others, fenced=fenced) if cache_directory else None
     if cache_directory and key and (program := _read_cached(cache_directory, key)) is not None:
         return program
     from sentinel_kernel.policy.measured import measured_policy  # noqa: PLC0415 - a cached filter does without
 
     filtered = measured_policy(filtered_policy(policy, others))
+    if fenced:
+        from sentinel_kernel.policy.network_fence import fenced_policy  # noqa: PLC0415 - for profiles with hosts alone
+
+        filtered = fenced_policy(filtered)
     program = _build(filtered)
     _prove(program, filtered)
     if cache_directory and key:
@@ -146,14 +155,14 @@ def _prove(program: bytes, policy: CompiledPolicy) -> None:
         )
 
 
-def _cache_key(policy: CompiledPolicy, others: Sequence[Profile]) -> str | None:
+def _cache_key(policy: CompiledPolicy, others: Sequence[Profile], *, fenced: bool) -> str | None:
     """Return the name for the policy's program, None where it is unknown which libseccomp would build it."""
     library = _library_identity(policy.architecture.machine)
     if library is None:
         return None
     rules = [(other.default_action, other.syscall_rules) for other in others]
     return hashlib.sha256(
-        f"{policy.digest}\n{rules!r}\n{library}\n{__version__}\n{_FORMAT}".encode()
+        f"{policy.digest}\n{rules!r}\n{library}\n{__version__}\n{_FORMAT}{' fenced' if fenced else ''}".encode()
     ).hexdigest()
 
 

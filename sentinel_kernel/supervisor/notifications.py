@@ -10,17 +10,20 @@ import time
 from sentinel_kernel.linux.memory import read_memory
 from sentinel_kernel.policy.asking import NOBODY
 from sentinel_kernel.policy.request import Request, pointer_copies
-from sentinel_kernel.policy.verdict import ASK, CONTINUE, KILL, REFUSE, judge
+from sentinel_kernel.policy.verdict import ASK, CONTINUE, KILL, REFUSE, Verdict, judge
 from sentinel_kernel.policy.violation import make_violation
 from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sentinel_kernel.linux.seccomp import Listener, Notification
     from sentinel_kernel.policy.compiled import CompiledPolicy
     from sentinel_kernel.policy.stack_dump import Place
     from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.ledger import Ledger
+    from sentinel_kernel.supervisor.network.connects import Connects
     from sentinel_kernel.supervisor.placing import Places
     from sentinel_kernel.supervisor.questions import Questions
     from sentinel_kernel.supervisor.shares import Shares
@@ -53,6 +56,8 @@ class NotificationHandler:
 
         self.shares: Shares | None = None
         """Counts the calls of policy/measured.py; before there is a worker nothing hostile makes any."""
+        self.way_out: Connects | None = None
+        """Makes the connections of a sandbox that may reach hosts."""
         self.questions: Questions | None = None
         """Holds what the person is asked about, once there is a worker."""
 
@@ -140,6 +145,20 @@ class NotificationHandler:
         self, notification: Notification, request: Request, registers: tuple[object, ...] | None
     ) -> bool:
         verdict = judge(request, self._policy)
+        if verdict.kind == CONTINUE and self.way_out is not None and self.way_out.takes(request.number):
+            if self.way_out.answer(notification, request):
+                return False
+            if self.way_out.is_of_look_up(request):
+                verdict = replace(verdict, report=False)
+        return self._carry_out(notification, request, registers, verdict)
+
+    def _carry_out(
+        self,
+        notification: Notification,
+        request: Request,
+        registers: tuple[object, ...] | None,
+        verdict: Verdict,
+    ) -> bool:
         asks = verdict.kind == ASK
         if asks and self.questions is not None:
             self.questions.hold(notification, request, verdict)
@@ -181,6 +200,25 @@ class NotificationHandler:
         """Let a call go on, unless it is one that is counted."""
         if self.shares is None or not self.shares.answer(self._listener, notification):
             self._listener.proceed(notification.id)
+
+    def refuse(
+        self,
+        notification: Notification,
+        request: Request,
+        number: int,
+        change: Callable[[Violation], Violation],
+    ) -> None:
+        """Refuse a call that the rules about calls allow, and tell of it as ``change`` says."""
+        rule = self._policy.decide(request.architecture, request.number, request.arguments).rule
+        verdict = Verdict(REFUSE, number, rule, report=True)
+        made = make_violation(request, verdict, self._policy, os.urandom(8).hex(), int(time.time() * 1000))
+        made = change(made)
+        if self.places is None:
+            self._ledger.record(made)
+            self._listener.refuse(notification.id, number)
+            return
+        made = self.places.described(made, request)
+        self.places.refuse(made, request, None, lambda: self._listener.refuse(notification.id, number))
 
     def _places_death(self, request: Request) -> bool:
         """Find where a call comes from that kills; until then it stays held, and so does all else that is held."""

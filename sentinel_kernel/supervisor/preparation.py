@@ -206,6 +206,10 @@ def prepare(
         cpus=cpus,
         sockets=sockets,
     )
+    if any(one.network.leads_out for one in (profile, *reachable)):
+        from sentinel_kernel.supervisor.network.fence import with_way_out  # noqa: PLC0415 - most have no way out
+
+        plan = with_way_out(plan, profile, reachable)
     return Preparation(profile, plan, reachable, ceiling, python.module_directories, tuple(hidden))
 
 
@@ -284,7 +288,8 @@ def compile_filter(preparation: Preparation, *, cached: bool = True) -> tuple[Co
 
     """
     policy = compile_policy(preparation.profile, os.uname().machine)
-    return policy, build_filter(policy, cache_directory() if cached else None, preparation.reachable)
+    directory, fenced = cache_directory() if cached else None, preparation.plan.fenced
+    return policy, build_filter(policy, directory, preparation.reachable, fenced=fenced)
 
 
 def cache_directory() -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.network.connections import Connection
 
 _SAME_SHARE = 16
 _BUSY_PERCENT = 10.0
@@ -142,6 +143,10 @@ class Recorder(Keeper):
         with contextlib.suppress(ProtocolError):  # then the host does not show it either
             self._refusals.add(Violation.from_json(document), number)
             self._delivery.soon()
+
+    def connection(self, made: Connection) -> None:
+        """Note a connection that is over, or was refused."""
+        self._note("connection", made.host or made.address, made.to_json())
 
     def asking(self, violation: Violation) -> None:  # noqa: ARG002 - whatever it is about
         """Have a writer at hand when the answer comes."""

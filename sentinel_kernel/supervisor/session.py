@@ -227,6 +227,8 @@ class Session:
         self.watchers.share.resume()
         done = interrupt(current)
         self.watchers.questions.interrupt()
+        if self.watchers.way_out is not None:
+            self.watchers.way_out.interrupt()
         return done
 
     def files(self, identifier: object, message: dict[str, Any]) -> None:

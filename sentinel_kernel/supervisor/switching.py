@@ -77,7 +77,7 @@ def change_profile(current: Current, request: StartRequest, name: str) -> tuple[
 
     Returns the request that a replacement of the sandbox is made by from now on, and what the host is told: whether
     it is done (``live``); if so the sizes ``before`` and ``after`` and those that are ``full``, which keep theirs;
-    if not the ``obstacles``: "filesystem", or names of calls.
+    if not the ``obstacles``: "filesystem", "network", or names of calls.
     """
     try:
         profile = load_profile(name, request.profile_directories)
@@ -88,6 +88,8 @@ def change_profile(current: Current, request: StartRequest, name: str) -> tuple[
     old = current.preparation.profile
     if replace(profile.filesystem, commit=old.filesystem.commit) != old.filesystem:
         obstacles.insert(0, "filesystem")
+    if profile.network.leads_out and not current.preparation.plan.fenced:
+        obstacles.insert(0, "network")
     if obstacles:
         return request, {"live": False, "obstacles": obstacles}
     before = current.preparation.plan.sizes

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.explaining import Explaining
     from sentinel_kernel.supervisor.ledger import Ledger
     from sentinel_kernel.supervisor.live_mounts import LiveMounts
+    from sentinel_kernel.supervisor.network.way_out import WayOut
     from sentinel_kernel.supervisor.proxying import Proxying
 
 
@@ -55,6 +56,8 @@ class Watchers:
         self.clock = CellClock(self._tell, interrupt, lambda: self.questions.waiting > 0)
         self.share = ProcessorShare()
         self._limits = LimitWatch(self._tell)
+        self.way_out: WayOut | None = None
+        """Who serves a sandbox that may reach hosts, once there is one."""
         self.recorder = Recorder(self._tell, lambda: self.meter.sample)
         keepers += [self.questions, self.meter, self.clock, self._limits, self.share, GroupWatch(self._tell)]
         self._ledger, self._keepers = ledger, keepers
@@ -92,16 +95,11 @@ class Watchers:
 
             self._proxying = Proxying(self._host_pid, self._ledger, self.recorder)
             self._keepers.append(self._proxying)
+        if current.preparation.plan.fenced and self.way_out is None:
+            from sentinel_kernel.supervisor.network.way_out import WayOut  # noqa: PLC0415 - few sandboxes have one
 
-    @property
-    def live_mounts(self) -> LiveMounts:
-        """Who shows folders of the host in the running sandbox."""
-        if self._live_mounts is None:
-            from sentinel_kernel.supervisor.live_mounts import LiveMounts  # noqa: PLC0415 - few ask for it
-
-            self._live_mounts = LiveMounts(self.recorder.note)
-            self._keepers.append(self._live_mounts)
-        return self._live_mounts
+            self.way_out = WayOut(self._ledger, self.recorder.connection)
+            self._keepers.append(self.way_out)
 
     def configure(self, message: dict[str, Any]) -> None:
         """Take the settings of a start request."""

@@ -1,0 +1,130 @@
+"""The connections of one sandbox: to whom, by which name, allowed or not, how much was sent, and when they ended."""
+
+from __future__ import annotations
+
+import time
+
+from sentinel_kernel.linux.network import read_ends, watch_ends
+from sentinel_kernel.policy.network import show_address
+from sentinel_kernel.record import MutableRecord, as_dict
+from sentinel_kernel.supervisor.network.sockets import counts_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from typing import Any
+
+_MOST_OPEN = 512
+_MOST_TOLD = 500
+
+
+class Connection(MutableRecord):
+    """One connection, or one that was refused; times are epoch milliseconds, ``error`` is an errno or 0."""
+
+    host: str
+    address: str
+    port: int
+    verdict: str
+    """allowed, refused, or failed: allowed, and not established."""
+    rule: str
+    started_ms: int
+    ended_ms: int | None = None
+    error: int = 0
+    bytes_out: int = 0
+    bytes_in: int = 0
+    count: int = 1
+    """How often the same was refused in a row."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields."""
+        return as_dict(self)
+
+
+class Connections:
+    """What the person is shown, and the audit keeps; ``note`` is told of each connection once, when it is over."""
+
+    def __init__(self, note: Callable[[Connection], None]) -> None:
+        """Watch for ends from the first connection on."""
+        self._note = note
+        self._open: dict[bytes, tuple[Connection, int]] = {}
+        """Cookie of the socket -> the connection, and the socket's inode."""
+        self._ends: socket.socket | None = None
+        self.told: list[Connection] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many as may be."""
+        return len(self._open) >= _MOST_OPEN
+
+    def begin(self, host: str, address: bytes, port: int, rule: str) -> Connection:
+        """Return the record of a connection that is tried."""
+        if self._ends is None:
+            self._ends = watch_ends()
+        made = Connection(host, show_address(address), port, "allowed", rule, _now())
+        self._tell(made)
+        return made
+
+    def refused(self, host: str, address: str, port: int, rule: str) -> None:
+        """Take note of one that was refused."""
+        last = self.told[-1] if self.told else None
+        if last is not None and (last.verdict, last.host, last.address, last.port) == (
+            "refused",
+            host,
+            address,
+            port,
+        ):
+            last.count += 1
+            return
+        now = _now()
+        made = Connection(host, address, port, "refused", rule, now, now)
+        self._tell(made)
+        self._note(made)
+
+    def _tell(self, made: Connection) -> None:
+        self.told.append(made)
+        del self.told[:-_MOST_TOLD]
+
+    def established(self, made: Connection, cookie: bytes, inode: int) -> None:
+        """Take note that the sandbox has the socket of ``cookie``; it is counted until it is closed there."""
+        self._open[cookie] = (made, inode)
+
+    def failed(self, made: Connection, error: int) -> None:
+        """Take note that it could not be established."""
+        made.verdict, made.error, made.ended_ms = "failed", error, _now()
+        self._note(made)
+
+    def inodes(self, is_meant: Callable[[Connection], bool]) -> dict[int, Connection]:
+        """Return the open connections that are meant, by their sockets' inodes."""
+        return {inode: made for made, inode in self._open.values() if is_meant(made)}
+
+    def descriptors(self) -> list[int]:
+        """Return what tells of ends."""
+        return [self._ends.fileno()] if self._ends is not None and self._open else []
+
+    def serve(self) -> None:
+        """Take note of what has ended."""
+        if self._ends is None:
+            return
+        for cookie, info in read_ends(self._ends):
+            entry = self._open.pop(cookie, None)
+            if entry is not None:
+                made = entry[0]
+                made.bytes_out, made.bytes_in = counts_of(info)
+                made.ended_ms = _now()
+                self._note(made)
+
+    def close(self) -> None:
+        """Take note of all that is open still: the sandbox has ended, and they with it."""
+        self.serve()
+        for made, _ in self._open.values():
+            made.ended_ms = _now()
+            self._note(made)
+        self._open.clear()
+        if self._ends is not None:
+            self._ends.close()
+            self._ends = None
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,346 @@
+"""Held calls of a sandbox that may reach hosts: connections that are made in its stead, and never waited for.
+
+What the address is is copied once. The socket is taken out of the program's table as it is, and what is done is done
+to that one, so that it makes no difference what the program puts under the number meanwhile. Only what the Linux
+kernel itself keeps inside (policy/network_fence.py) is let go on.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import time
+
+from sentinel_kernel.abi.socket import AF_UNSPEC, SOCKADDR_STORAGE_BYTES
+from sentinel_kernel.linux.process import open_thread, take_file
+from sentinel_kernel.policy.network import LOOPBACK, kind_of
+from sentinel_kernel.policy.network_fence import HELD_CALLS
+from sentinel_kernel.record import MutableRecord
+from sentinel_kernel.supervisor.network.epolls import move_registrations, registrations
+from sentinel_kernel.supervisor.network.socket_calls import SocketCalls, signed
+from sentinel_kernel.supervisor.network.sockets import (
+    CLOSED,
+    SYN_SENT,
+    Target,
+    close_on_exec,
+    connect_inside,
+    cookie_of,
+    is_tcp,
+    network_of,
+    patience_of,
+    read_target,
+    stand_in,
+    state_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sentinel_kernel.linux.seccomp import Listener, Notification
+    from sentinel_kernel.policy.network import Decision
+    from sentinel_kernel.policy.request import Request
+    from sentinel_kernel.supervisor.network.connections import Connection, Connections
+
+    Decide = Callable[[bytes, int], tuple[str, Decision]]
+    Refuse = Callable[[Notification, Request, Target, str, Decision], None]
+
+_MOST_PENDING = 256
+_ADDRESS = 1
+_NAME_SERVER = 53
+_DONE = select.EPOLLOUT | select.EPOLLERR | select.EPOLLHUP
+
+
+class _Pending(MutableRecord):
+    """A held connect(2) that is under way; ``made`` is None for one within the sandbox."""
+
+    notification: Notification
+    sock: socket.socket
+    target: Target
+    until: float | None
+    made: Connection | None
+
+
+class Connects:
+    """Answers the fenced calls of one sandbox."""
+
+    def __init__(
+        self, listener: Listener, machine: Mapping[str, int], decide: Decide, refuse: Refuse, told: Connections
+    ) -> None:
+        """Serve ``listener``; ``machine`` gives the numbers of calls.
+
+        ``decide`` tells by which name an address may be reached, or not; ``refuse`` refuses and tells the person.
+        """
+        self._listener = listener
+        self._decide = decide
+        self._refuse = refuse
+        self._told = told
+        self._calls = {machine[name]: name for name in HELD_CALLS if name in machine}
+        self._epoll = select.epoll()
+        self._pending: dict[int, _Pending] = {}
+        self._connecting: set[bytes] = set()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as own:
+            self._outside = network_of(own)
+        self._others = SocketCalls(listener, self._outside)
+
+    def takes(self, number: int) -> bool:
+        """Tell whether the call is one of these."""
+        return number in self._calls
+
+    def answer(self, notification: Notification, request: Request) -> bool:
+        """Answer a call that the policy in force allows; False where it is to go on."""
+        name = self._calls[notification.number]
+        if name == "setsockopt":
+            return self._others.set_option(notification)
+        try:
+            own = self._take(notification, request)
+        except OSError as error:
+            return self._error(notification, error.errno or errno.EBADF)
+        if own is None:
+            return not self._listener.is_valid(notification.id) or self._no_socket(notification, name)
+        with own:
+            if not self._listener.is_valid(notification.id):
+                return True  # what was read may be another thread's
+            if name == "connect":
+                return self._connect(notification, request, own)
+            return self._others.answer(name, notification, request, own)
+
+    def _no_socket(self, notification: Notification, name: str) -> bool:
+        return self._error(notification, errno.ENOTTY if name == "ioctl" else errno.ENOTSOCK)
+
+    def _take(self, notification: Notification, request: Request) -> socket.socket | None:
+        """Return the socket that a call is about; None where its number is of something else.
+
+        Raises:
+            OSError: there is nothing of that number, or the caller is gone.
+
+        """
+        pidfd = open_thread(notification.thread, request.pid)
+        try:
+            taken = take_file(pidfd, signed(notification.arguments[0]))
+        finally:
+            os.close(pidfd)
+        try:
+            return socket.socket(fileno=taken)
+        except OSError:
+            os.close(taken)
+            return None
+
+    def _error(self, notification: Notification, number: int) -> bool:
+        self._listener.refuse(notification.id, number)
+        return True
+
+    def _is_outside(self, own: socket.socket) -> bool:
+        return network_of(own) == self._outside
+
+    def is_of_look_up(self, request: Request) -> bool:
+        """Tell whether a call that goes on is part of looking a name up.
+
+        It asks the name server inside; and the C library connects datagram sockets to what it has found, to see which
+        address it would come from.
+        """
+        data = request.copied.get(_ADDRESS, b"")
+        domain = int.from_bytes(data[:2], "little")
+        if self._calls.get(request.number) != "connect" or domain not in (socket.AF_INET, socket.AF_INET6):
+            return False
+        target = read_target(data, domain)
+        if isinstance(target, int):
+            return False
+        return (target.port == _NAME_SERVER and kind_of(target.address) == LOOPBACK) or bool(
+            self._decide(target.address, target.port)[0]
+        )
+
+    # --- connect
+
+    def _connect(  # noqa: PLR0911 - errors in the Linux kernel's order
+        self, notification: Notification, request: Request, own: socket.socket
+    ) -> bool:
+        data = request.copied.get(_ADDRESS, b"")
+        length = signed(notification.arguments[2])
+        if not 0 <= length <= SOCKADDR_STORAGE_BYTES:
+            return self._error(notification, errno.EINVAL)
+        if len(data) < length:
+            return self._error(notification, errno.EFAULT)
+        if not is_tcp(own):
+            return False  # local sockets, and datagrams, which the sandbox's own network leads nowhere
+        if length < 2:
+            return self._error(notification, errno.EINVAL)
+        if int.from_bytes(data[:2], "little") == AF_UNSPEC:
+            return False  # it takes a connection back; Landlock keeps the socket from any other
+        target = read_target(data, own.family)
+        if isinstance(target, int):
+            return self._error(notification, target)
+        if kind_of(target.address) == LOOPBACK:
+            return self._connect_inside(notification, own, target)
+        return self._connect_outside(notification, request, own, target)
+
+    def _connect_inside(self, notification: Notification, own: socket.socket, target: Target) -> bool:
+        if self._is_outside(own):
+            number = errno.EISCONN if state_of(own) != CLOSED else errno.ENETUNREACH
+            return self._error(notification, number)
+        number = connect_inside(own, target)
+        if number == 0:
+            self._listener.answer(notification.id, 0)
+            return True
+        if number not in (errno.EINPROGRESS, errno.EALREADY) or not os.get_blocking(own.fileno()):
+            return self._error(notification, number)
+        return self._wait(notification, own.dup(), target, patience_of(own), None)
+
+    def _connect_outside(  # noqa: PLR0911 - as above
+        self, notification: Notification, request: Request, own: socket.socket, target: Target
+    ) -> bool:
+        state, outside = state_of(own), self._is_outside(own)
+        blocking = os.get_blocking(own.fileno())
+        if outside and state == SYN_SENT:
+            if not blocking:
+                return self._error(notification, errno.EALREADY)
+            return self._wait(notification, own.dup(), target, patience_of(own), None)
+        if state != CLOSED:
+            cookie = cookie_of(own)
+            if (
+                cookie in self._connecting
+            ):  # the first call after the one that did not wait is told of success
+                self._connecting.discard(cookie)
+                self._listener.answer(notification.id, 0)
+                return True
+            return self._error(notification, errno.EISCONN)
+        host, decision = self._decide(target.address, target.port)
+        if not decision.allowed:
+            self._told.refused(host, str(target.named[0]), target.port, decision.reason)
+            self._refuse(notification, request, target, host, decision)
+            return True
+        if self._told.full or len(self._pending) >= _MOST_PENDING:
+            return self._error(notification, errno.EAGAIN)
+        try:
+            made = self._told.begin(host, target.address, target.port, decision.rule)
+            sock = stand_in(own)
+        except OSError as error:
+            return self._error(notification, error.errno or errno.ENOBUFS)
+        number = sock.connect_ex(target.named)
+        if number not in (0, errno.EINPROGRESS):
+            sock.close()
+            self._told.failed(made, number)
+            return self._error(notification, number)
+        if number and blocking:
+            return self._wait(notification, sock, target, patience_of(own), made)
+        self._give(notification, sock, made, blocking=blocking, number=number)
+        return True
+
+    def _give(
+        self,
+        notification: Notification,
+        sock: socket.socket,
+        made: Connection,
+        *,
+        blocking: bool,
+        number: int,
+    ) -> None:
+        """Put ``sock`` in the place of the program's own, and answer with ``number``."""
+        place, thread = signed(notification.arguments[0]), notification.thread
+        with sock:
+            sock.setblocking(blocking)
+            watching = [] if blocking else registrations(thread, place)
+            cookie, inode = cookie_of(sock), os.fstat(sock.fileno()).st_ino
+            try:
+                given = self._listener.put_file(
+                    notification.id, sock.fileno(), place, close_on_exec=close_on_exec(thread, place)
+                )
+            except OSError as error:
+                self._told.failed(made, error.errno or errno.EBADF)
+                self._error(notification, error.errno or errno.EBADF)
+                return
+            if not given:
+                self._told.failed(made, errno.EINTR)
+                return
+            self._told.established(made, cookie, inode)
+            if number:
+                if len(self._connecting) >= _MOST_PENDING:
+                    self._connecting.clear()
+                self._connecting.add(cookie)
+            if watching:
+                move_registrations(thread, place, sock.fileno(), watching)
+        if number:
+            self._error(notification, number)
+        else:
+            self._listener.answer(notification.id, 0)
+
+    # --- those that take a while
+
+    def _wait(
+        self,
+        notification: Notification,
+        sock: socket.socket,
+        target: Target,
+        patience: float | None,
+        made: Connection | None,
+    ) -> bool:
+        if len(self._pending) >= _MOST_PENDING:
+            sock.close()
+            return self._error(notification, errno.EAGAIN)
+        until = None if patience is None else time.monotonic() + patience
+        self._pending[sock.fileno()] = _Pending(notification, sock, target, until, made)
+        self._epoll.register(sock.fileno(), _DONE)
+        return True
+
+    def descriptors(self) -> list[int]:
+        """Return what is readable when a connection has been established, or has failed."""
+        return [self._epoll.fileno()] if self._pending else []
+
+    def due_seconds(self) -> float | None:
+        """Return when one has taken as long as its socket may wait."""
+        dues = [one.until for one in self._pending.values() if one.until is not None]
+        return max(0.0, min(dues) - time.monotonic()) if dues else None
+
+    def serve(self) -> None:
+        """Answer those that are done."""
+        for number, _ in self._epoll.poll(0):
+            one = self._pending.pop(number, None)
+            if one is not None:
+                self._epoll.unregister(number)
+                self._finish(one, in_time=True)
+
+    def catch_up(self) -> None:
+        """Answer those that have taken too long, and let go of those whose caller is gone."""
+        now = time.monotonic()
+        for number, one in list(self._pending.items()):
+            late = one.until is not None and one.until <= now
+            if late:
+                del self._pending[number]
+                self._epoll.unregister(number)
+                self._finish(one, in_time=False)
+
+    def interrupt(self) -> None:
+        """Fail all that is under way with EINTR: the signal was sent before."""
+        for number, one in list(self._pending.items()):
+            del self._pending[number]
+            self._epoll.unregister(number)
+            one.sock.close()
+            if one.made is not None:
+                self._told.failed(one.made, errno.EINTR)
+            self._listener.refuse(one.notification.id, errno.EINTR)
+
+    def _finish(self, one: _Pending, *, in_time: bool) -> None:
+        if self._is_outside(one.sock) and one.made is not None:
+            number = one.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if in_time else errno.EINPROGRESS
+            if number in (0, errno.EINPROGRESS):
+                self._give(one.notification, one.sock, one.made, blocking=True, number=number)
+                return
+            self._told.failed(one.made, number)
+        elif self._is_outside(one.sock):
+            number = one.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if in_time else errno.EALREADY
+        else:
+            number = connect_inside(one.sock, one.target) if in_time else errno.EINPROGRESS
+        one.sock.close()
+        if number:
+            self._listener.refuse(one.notification.id, number)
+        else:
+            self._listener.answer(one.notification.id, 0)
+
+    def close(self) -> None:
+        """Let go of everything; what is held still fails with its listener."""
+        for one in self._pending.values():
+            one.sock.close()
+        self._pending.clear()
+        self._epoll.close()

@@ -1,0 +1,240 @@
+"""The way out of the sandbox in use: which hosts are in force, and who serves its names and its connections."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import time
+
+from sentinel_kernel.linux.network import own_addresses
+from sentinel_kernel.linux.process import open_thread, take_file
+from sentinel_kernel.policy.network import NetworkPolicy, show_address
+from sentinel_kernel.policy.network_document import policy_of
+from sentinel_kernel.policy.occurrence import make_occurrence
+from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
+from sentinel_kernel.policy.text import shown
+from sentinel_kernel.policy.violation import Subject
+from sentinel_kernel.record import replace
+from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.network.connections import Connections
+from sentinel_kernel.supervisor.network.connects import Connects
+from sentinel_kernel.supervisor.network.name_stub import NameStub
+from sentinel_kernel.supervisor.network.names import Names
+from sentinel_kernel.supervisor.processes import processes_below
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from sentinel_kernel.linux.seccomp import Notification
+    from sentinel_kernel.policy.network import Decision
+    from sentinel_kernel.policy.profile import Network
+    from sentinel_kernel.policy.request import Request
+    from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.ledger import Ledger
+    from sentinel_kernel.supervisor.network.connections import Connection
+    from sentinel_kernel.supervisor.network.sockets import Target
+
+RULE = "network.hosts"
+_OWN_SECONDS = 10.0
+_PASSES = 3
+
+
+class WayOut(Keeper):
+    """Serves a sandbox that was made to reach hosts; for any other it does nothing."""
+
+    def __init__(self, ledger: Ledger, note: Callable[[Connection], None]) -> None:
+        """Tell refusals to ``ledger``, and each connection that is over to ``note``."""
+        self._ledger = ledger
+        self._connections = Connections(note)
+        self._current: Current | None = None
+        self._connects: Connects | None = None
+        self._stub: NameStub | None = None
+        self._names: Names | None = None
+        self._granted: tuple[str, ...] = ()
+        self._own: frozenset[bytes] = frozenset()
+        self._own_until = 0.0
+        self._network: Network | None = None
+        self._policy = NetworkPolicy()
+
+    # --- what is in force
+
+    def policy(self) -> NetworkPolicy:
+        """Return the hosts in force now: the profile's, and those that the person has allowed."""
+        now = time.monotonic()
+        network = self._current.preparation.profile.network if self._current is not None else None
+        if network is not None and (network is not self._network or now >= self._own_until):
+            self._own_until = now + _OWN_SECONDS
+            self._own = own_addresses()
+            self._network = network
+            self._policy = policy_of(network, self._own, self._granted)
+        return self._policy
+
+    def allow(self, rule: str) -> bool:
+        """Allow the hosts of ``rule`` for the session; False where this sandbox has no way out."""
+        if rule not in self._granted:
+            self._granted = (*self._granted, rule)
+        self._network = None
+        if self._names is not None:
+            self._names.forget()
+        return self._connects is not None
+
+    def told(self) -> dict[str, Any]:
+        """Return what the person is shown."""
+        self._connections.serve()
+        return {
+            "serves": self._connects is not None,
+            "hosts": [rule.text for rule in self.policy().rules],
+            "granted": list(self._granted),
+            "connections": [one.to_json() for one in self._connections.told[-100:]],
+        }
+
+    # --- one sandbox
+
+    def sandbox_ready(self, current: Current, generation: int) -> None:  # noqa: ARG002 - as told there
+        """Serve this sandbox from here on."""
+        if not current.preparation.plan.fenced:
+            return
+        self._current = current
+        self._network = None
+        listener, calls = current.sandbox.listener, current.handler.policy.architecture.syscalls
+        self._connects = Connects(listener, calls, self._decide, self._refuse, self._connections)
+        self._names = Names()
+        datagrams, streams = (current.sandbox.sockets.get(name) for name in ("dns-udp", "dns-tcp"))
+        if datagrams is not None:
+            self._stub = NameStub(datagrams, streams, self._names, self.policy, self._refused_name)
+        current.handler.way_out = self._connects
+
+    def sandbox_gone(self, cause: dict[str, Any]) -> None:  # noqa: ARG002 - whatever it was
+        """Let go of it."""
+        if self._current is not None:
+            self._current.handler.way_out = None
+        for part in (self._connects, self._stub, self._names):
+            if part is not None:
+                part.close()
+        self._connections.close()
+        self._current = self._connects = self._stub = self._names = None
+
+    def _decide(self, address: bytes, port: int) -> tuple[str, Decision]:
+        """Return by which name ``address`` may be reached, or the last one that led there, and the decision."""
+        policy = self.policy()
+        names = self._names.of(address) if self._names is not None else []
+        decided = policy.decide("", address, port)
+        for name in names:
+            by_name = policy.decide(name, address, port)
+            if by_name.allowed:
+                return name, by_name
+            if not decided.allowed:
+                decided = by_name
+        return names[0] if names else "", decided
+
+    def _refuse(
+        self, notification: Notification, request: Request, target: Target, host: str, decision: Decision
+    ) -> None:
+        if self._current is None:
+            return
+        numeric = show_address(target.address)
+        where = host or (f"[{numeric}]" if ":" in numeric else numeric)
+        subject = Subject("host", shown(f"{where}:{target.port}", 200))
+        self._current.handler.refuse(
+            notification,
+            request,
+            errno.ENETUNREACH,
+            lambda made: replace(made, rule=f"{RULE}: {decision.reason}", subject=subject),
+        )
+
+    def _refused_name(self, name: str, reason: str) -> None:
+        if self._current is None:
+            return
+        self._connections.refused(shown(name, 253), "", 0, reason)
+        made = make_occurrence(
+            "name_lookup",
+            id=os.urandom(8).hex(),
+            profile=self._current.preparation.profile.name,
+            rule=f"{RULE}: {reason}",
+            time_ms=int(time.time() * 1000),
+            subject=("host", name),
+        )
+        self._ledger.record(replace(made, resource=NAME_LOOKUP))
+
+    # --- as a keeper
+
+    def descriptors(self) -> Iterable[int]:
+        """As told there."""
+        if self._connects is not None:
+            yield from self._connects.descriptors()
+            yield from self._connections.descriptors()
+        if self._stub is not None:
+            yield from self._stub.descriptors()
+        if self._names is not None:
+            yield from self._names.resolver.descriptors()
+
+    def due_seconds(self) -> float | None:
+        """As told there."""
+        parts = (self._connects, self._stub, self._names.resolver if self._names is not None else None)
+        dues = [due for part in parts if part is not None and (due := part.due_seconds()) is not None]
+        return min(dues, default=None)
+
+    def serve(self, ready: dict[int, int]) -> None:
+        """As told there."""
+        if self._names is not None:
+            self._names.resolver.serve(ready)
+        if self._stub is not None:
+            self._stub.serve(ready)
+        if self._connects is not None and not ready.keys().isdisjoint(self._connects.descriptors()):
+            self._connects.serve()
+        if not ready.keys().isdisjoint(self._connections.descriptors()):
+            self._connections.serve()
+
+    def catch_up(self) -> None:
+        """As told there; a profile that gives less ends the connections that it would not allow."""
+        current = self._current
+        if current is None:
+            return
+        before = self._network
+        if before is not None and current.preparation.profile.network is not before:
+            self._end_unlisted(current)
+        for part in (self._connects, self._stub, self._names.resolver if self._names is not None else None):
+            if part is not None:
+                part.catch_up()
+
+    def _end_unlisted(self, current: Current) -> None:
+        if self._names is not None:
+            self._names.forget()
+        policy = self.policy()
+
+        def is_unlisted(one: Connection) -> bool:
+            family = socket.AF_INET6 if ":" in one.address else socket.AF_INET
+            return not policy.decide(one.host, socket.inet_pton(family, one.address), one.port).allowed
+
+        wanted = self._connections.inodes(is_unlisted)
+        for _ in range(_PASSES if wanted else 0):
+            for pid in processes_below(current.sandbox.pid):
+                with contextlib.suppress(OSError):
+                    _shut(pid, wanted)
+
+    def interrupt(self) -> None:
+        """Fail what is held: the person has interrupted the cell."""
+        if self._connects is not None:
+            self._connects.interrupt()
+
+    def close(self) -> None:
+        """As told there."""
+        self.sandbox_gone({})
+
+
+def _shut(pid: int, inodes: dict[int, Connection]) -> None:
+    """Shut down the sockets of a process that have these inodes. Raises OSError where it is gone."""
+    folder = f"/proc/{pid}/fd"
+    names = {f"socket:[{inode}]" for inode in inodes}
+    for number in os.listdir(folder):
+        if os.readlink(f"{folder}/{number}") in names:
+            pidfd = open_thread(pid, pid)
+            try:
+                with socket.socket(fileno=take_file(pidfd, int(number))) as taken:
+                    taken.shutdown(socket.SHUT_RDWR)
+            finally:
+                os.close(pidfd)
