@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sentinel_kernel.policy.network import HostRule, parse_rule
+from sentinel_kernel.policy.network import LOOPBACK, METADATA, MULTICAST, HostRule, kind_of, parse_rule
 from sentinel_kernel.policy.violation import Remedy, Text
 
 TYPE_CHECKING = False
@@ -31,6 +31,8 @@ def allowing(violation: Violation, leeway: Leeway) -> tuple[Remedy, ...]:
         return ()
     text = violation.values.get("address", "") if kind == PRIVATE else violation.values.get("host", "")
     rule = _rule(text, violation.values.get("port", ""))
+    if rule is not None and rule.network and kind_of(rule.network) in (LOOPBACK, METADATA, MULTICAST):
+        return ()
     return () if rule is None else (Remedy("magic", f"%sentinel_allow {rule.text}", ALLOW),)
 
 

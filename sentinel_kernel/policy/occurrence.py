@@ -84,15 +84,13 @@ def host_refusal(
     ``host`` is the name, or the address where there is none; ``port`` 0 is not known (a name was looked up).
     ``reason`` is a Decision's, or ``rule`` where no rule of HTTP passes a request on.
     """
-    made = make_occurrence(
-        "host_refused",
-        id=id,
-        profile=profile,
-        rule=f"network: {shown(reason, 60)}",
-        time_ms=time_ms,
-        errno=errno,
-        subject=("host", f"{host}:{port}" if port and ":" not in host else host),
-    )
+    made = make_occurrence("host_refused", id=id, profile=profile, rule="", time_ms=time_ms, errno=errno)
+    return as_host_refusal(made, host, port, reason, address)
+
+
+def as_host_refusal(made: Violation, host: str, port: int, reason: str, address: str = "") -> Violation:
+    """Return a refused call, or look-up, as what it meant: a host that the profile does not let be reached."""
+    where = f"[{host}]" if ":" in host else host
     values = {
         **made.values,
         "host": shown(host, 253),
@@ -100,7 +98,15 @@ def host_refusal(
         **({"address": shown(address, 60)} if address else {}),
         **({"does": kind} if (kind := _KINDS_OF_REFUSAL.get(reason)) else {}),
     }
-    return replace(made, values=values, resource="network")
+    return replace(
+        made,
+        cause="host_refused",
+        action=CAUSES["host_refused"].action,
+        rule=f"network.hosts: {shown(reason, 60)}",
+        subject=Subject("host", shown(f"{where}:{port}" if port else host, _UNTRUSTED_CHARACTERS)),
+        values=values,
+        resource="network",
+    )
 
 
 _OUTCOMES = {"soft": "refused", "refused": "refused", "interrupt": "interrupted", "kill": "killed"}

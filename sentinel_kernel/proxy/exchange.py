@@ -92,14 +92,19 @@ class Exchange:
             passed.path = (wanted.path or "")[:200]
             if wanted.method == "CONNECT":
                 await self._tunnel(wanted, passed)
-                return False
-            await self._pass_on(event, wanted, passed)
+            else:
+                await self._pass_on(event, wanted, passed)
         except Refused as refused:
-            passed.verdict, passed.reason = "refused" if refused.status != 502 else "failed", refused.code
+            passed.verdict = "refused" if refused.status < 500 else "failed"
+            passed.reason = refused.code
+            passed.address = passed.address or refused.address
+            self._tell(passed)  # first: who is answered may end the cell that it is shown in
             await self._answer(refused)
             return False
-        finally:
+        except BaseException:
             self._tell(passed)
+            raise
+        self._tell(passed)
         return self._client.our_state is h11.DONE and self._client.their_state is h11.DONE
 
     def _tell(self, passed: Passed) -> None:

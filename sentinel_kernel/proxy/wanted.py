@@ -32,11 +32,14 @@ _NEVER = frozenset({"TRACE", "TRACK"})
 
 
 class Refused(Exception):
-    """A request is not passed on; ``code`` is the reason as data, the message is for the person."""
+    """A request is not passed on; ``code`` is the reason as data, the message is for the person.
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    ``address`` is where the host's name leads, if it was that which was refused.
+    """
+
+    def __init__(self, status: int, code: str, message: str, address: str = "") -> None:
         super().__init__(message)
-        self.status, self.code, self.message = status, code, message
+        self.status, self.code, self.message, self.address = status, code, message, address
 
 
 class Wanted(Record):

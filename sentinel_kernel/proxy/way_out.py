@@ -7,7 +7,7 @@ import errno
 import socket
 import ssl
 
-from sentinel_kernel.policy.network import parse_address
+from sentinel_kernel.policy.network import parse_address, show_address
 from sentinel_kernel.proxy.wanted import Refused
 
 TYPE_CHECKING = False
@@ -71,7 +71,7 @@ async def _allowed(host: str, port: int, policy: NetworkPolicy) -> list[bytes]:
     allowed = [address for address, one in zip(addresses, decisions, strict=True) if one.allowed]
     if not allowed:
         reason = decisions[0].reason
-        raise Refused(403, reason, _why(host, port, reason))
+        raise Refused(403, reason, _why(host, port, reason), show_address(addresses[0]))
     return allowed
 
 

@@ -153,6 +153,8 @@ def _key(violation: Violation, *, with_arguments: bool) -> Key:
     arguments: tuple[object, ...] = tuple((one.name, one.text) for one in violation.arguments)
     if _opens_connection(violation):
         arguments = (violation.rule, violation.errno)
+    if violation.cause == "host_refused":  # a library tries each address of it, and again
+        arguments = (violation.values.get("host"), violation.values.get("port"))
     is_worker = violation.process is None or violation.process.is_worker
     return (*what, violation.resource, is_worker, violation.started_line, arguments)
 

@@ -94,6 +94,11 @@ class Proxying(Keeper):
         if listening is not None and listening.fileno() in ready:
             self._start(current, listening)
 
+    def end_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are told alike
+        """Take what was reported before the cell's end: it belongs to the cell."""
+        if self._current is not None and self._control is not None:
+            self._receive(self._current, self._control)
+
     def close(self) -> None:
         """End the proxy."""
         self._end()

@@ -26,6 +26,7 @@ def made(host: str, port: int = 443, reason: str = "not-listed", **more: str) ->
         ("inside.example.org", 443, "private", "", ""),
         ("metadata.example.org", 80, "metadata", "169.254.169.254", ""),
         ("127.0.0.1", 80, "loopback", "", ""),
+        ("169.254.169.254", 80, "no-network", "", ""),
         ("api.example.org", 80, "rule", "", ""),
         ("x y; rm -rf /", 80, "not-listed", "", ""),
         ("*.example.org", 80, "not-listed", "", ""),

@@ -1,0 +1,139 @@
+"""Requests by rules of HTTP go through the sandbox's proxy, which adds secrets that no cell ever sees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from network_notebook import World, world
+from test_network import is_possible
+
+from sentinel_kernel.kernel.output_rule import VIOLATION_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from live_kernel import Notebook
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.skipif(not is_possible(), reason="only root can make a network of its own"),
+    pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
+]
+
+SECRET = "k3y-of-the-host-alone"
+PROFILE: dict[str, Any] = {
+    "extends": "datascience",
+    "network": {
+        "http": [
+            {"method": "GET", "scheme": "http", "host": "api.example.org", "path": "/asked*"},
+            {"method": "CONNECT", "host": "web.example.org:80"},
+            {"method": "GET", "scheme": "http", "host": "inside.example.org"},
+        ],
+        "secrets": [{"host": "api.example.org", "header": "X-Token", "from": "env:NP_SERVICE_TOKEN"}],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("w")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def book(outside: World) -> Iterator[Notebook]:
+    with outside.notebook(PROFILE, NP_SERVICE_TOKEN=SECRET) as made:
+        made.run(
+            "import requests\nrequests.get('http://api.example.org/asked')"
+        )  # the proxy is there from here on
+        yield made
+
+
+def test_a_request_by_rule_is_passed_on_with_the_secret(book: Notebook) -> None:
+    result = book.run(
+        "import requests\nanswer = requests.get('http://api.example.org/asked?x=1', headers={'X-Token': 'mine'})\n"
+        "print(answer.status_code, answer.text)"
+    )
+    status, _, body = result.text.partition(" ")
+    assert status == "200", result.text
+    assert json.loads(body) == {"path": "/asked?x=1", "host": "api.example.org", "token": SECRET}
+    assert result.bundles(VIOLATION_TYPE) == []
+
+
+def test_the_secret_is_nowhere_inside_and_in_no_process_but_the_proxys(book: Notebook) -> None:
+    seen = book.run(
+        "import os, subprocess\nprint(dict(os.environ))\n"
+        "print(subprocess.run('cat /proc/*/environ /proc/1/cmdline', shell=True, capture_output=True).stdout)"
+    )
+    assert SECRET not in seen.text
+    assert "http://127.0.0.1:3128" in seen.text
+    supervisor = next(
+        path.parent
+        for path in Path("/proc").glob("[0-9]*/stat")
+        if _is_child(path, book.host_pid) and b"supervisor" in (path.parent / "cmdline").read_bytes()
+    )
+    assert SECRET.encode() not in (supervisor / "environ").read_bytes()
+
+
+def _is_child(stat: Path, parent: int) -> bool:
+    try:
+        return int(stat.read_text().rpartition(")")[2].split()[1]) == parent
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("call", "host", "remedy"),
+    [
+        ("requests.get('http://api.example.org/hello.txt')", "api.example.org", ""),
+        ("requests.post('http://api.example.org/asked')", "api.example.org", ""),
+        (
+            "requests.get('http://other.example.org/hello.txt')",
+            "other.example.org",
+            "%sentinel_allow other.example.org:80",
+        ),
+        (
+            "requests.get('http://inside.example.org/hello.txt')",
+            "inside.example.org",
+            "%sentinel_allow 10.7.7.7:80",
+        ),
+        ("requests.get('http://169.254.169.254/')", "169.254.169.254", ""),
+    ],
+)
+def test_what_no_rule_passes_on_is_refused_and_told(
+    book: Notebook, call: str, host: str, remedy: str
+) -> None:
+    result = book.run(f"import requests\nanswer = {call}\nprint(answer.status_code, answer.text)")
+    assert result.text.startswith("403 Sentinel Kernel: ")
+    [told] = result.bundles(VIOLATION_TYPE)
+    assert told["cause"] == "host_refused"
+    assert told["subject"]["text"] == f"{host}:80"
+    assert [remedy["text"] for remedy in told["remedies"]] == ([remedy] if remedy else [])
+
+
+def test_a_tunnel_opens_to_a_host_of_a_rule_and_to_no_other(book: Notebook) -> None:
+    code = (
+        "import http.client\nway = http.client.HTTPConnection('127.0.0.1', 3128)\nway.set_tunnel('HOST', 80)\n"
+        "way.request('GET', '/hello.txt')\nprint(way.getresponse().read())"
+    )
+    assert "hello from outside" in book.run(code.replace("HOST", "web.example.org")).text
+    refused = book.run(code.replace("HOST", "other.example.org"))
+    assert "403" in refused.reply["evalue"]
+    assert [told["subject"]["text"] for told in refused.bundles(VIOLATION_TYPE)] == ["other.example.org:80"]
+
+
+def test_past_the_proxy_nothing_is_reached(book: Notebook) -> None:
+    result = book.run("import socket\nsocket.create_connection(('192.0.2.60', 80), timeout=5)")
+    assert result.reply["status"] == "error"
+
+
+def test_the_audit_tells_of_requests_and_not_of_secrets(book: Notebook) -> None:
+    result = book.run("%sentinel_net")
+    shown = json.dumps([content for _, content in result.outputs])
+    assert "api.example.org" in shown
+    assert "other.example.org" in shown
+    assert SECRET not in shown
+    assert "x=1" not in shown
