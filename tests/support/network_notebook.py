@@ -100,6 +100,7 @@ class World:
                     **os.environ,
                     "SENTINEL_LANG": "en",
                     "SENTINEL_PROFILE": name,
+                    "SENTINEL_SPARE": "off",
                     "XDG_CONFIG_HOME": str(folder / "config"),
                     "XDG_CACHE_HOME": str(folder / "cache"),
                     **environment,
