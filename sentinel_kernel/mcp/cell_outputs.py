@@ -7,7 +7,7 @@ import binascii
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.mcp.plain_text import Excerpt, clean_json, shortened
-from sentinel_kernel.policy.mime import LIMITS_TYPE, NOTICE_TYPE, VIOLATION_TYPE
+from sentinel_kernel.policy.mime import FILES_TYPE, LIMITS_TYPE, NOTICE_TYPE, VIOLATION_TYPE
 from sentinel_kernel.record import MutableRecord, fresh
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ OF_VIOLATION = [
 ]  # fmt: skip
 """What a record of the sandbox's owner holds in the words of the code in it, or made of them."""
 
-UNTRUSTED = [*OUTPUTS, *(f"violations[].{name}" for name in OF_VIOLATION)]
+UNTRUSTED = [*OUTPUTS, "files.files[].path", *(f"violations[].{name}" for name in OF_VIOLATION)]
 """The fields that the code in the sandbox has worded."""
 
 _TEXT_CHARACTERS = 20_000
@@ -35,6 +35,7 @@ _DISPLAY_CHARACTERS = 8_000
 _MOST_DISPLAYS = 30
 _MOST_VIOLATIONS = 100
 _MOST_NOTICES = 20
+_MOST_FILES = 50
 _MOST_IMAGES = 4
 _IMAGE_BYTES = 1 << 20
 _IMAGES_BYTES = 2 << 20
@@ -60,6 +61,9 @@ class CellOutputs(MutableRecord):
     violations: dict[str, Json] = fresh(default_factory=dict)
     notices: dict[str, Json] = fresh(default_factory=dict)
     limits: Json | None = None
+    files: Json | None = None
+    """What its cells wrote and is held, where the cell asked for it."""
+
     images: list[Image] = fresh(default_factory=list)
     left_out: dict[str, int] = fresh(default_factory=dict)
     """What was not kept: name → characters or pieces."""
@@ -116,6 +120,9 @@ class CellOutputs(MutableRecord):
         if isinstance(limits := data.get(LIMITS_TYPE), dict):
             self.limits = clean_json(limits)
         identifier = str((transient if isinstance(transient, dict) else {}).get("display_id") or "")
+        if isinstance(files := data.get(FILES_TYPE), dict):
+            self.files = held_files(files)
+            return
         if isinstance(notice := data.get(NOTICE_TYPE), dict):
             name = identifier or f"notice {len(self.notices)}"
             self._keep(self.notices, name, notice, _MOST_NOTICES, "notices")
@@ -181,3 +188,17 @@ class CellOutputs(MutableRecord):
             "left_out": left_out,
             "untrusted_fields": UNTRUSTED,
         }
+
+
+def held_files(told: Mapping[str, Any]) -> Json:
+    """Return how many files are held, and the first of them; their paths are the cell's own words."""
+    files = [
+        {
+            "path": shortened(str(entry.get("path")), _NAME_CHARACTERS)[0],
+            "kind": entry.get("kind"),
+            "size": entry.get("size"),
+            "conflict": entry.get("conflict") is True,
+        }
+        for entry in (told.get("files") or ())[:_MOST_FILES]
+    ]
+    return {"held": told.get("count"), "bytes": told.get("bytes"), "files": files}

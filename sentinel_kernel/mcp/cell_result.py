@@ -55,6 +55,7 @@ def of_ran(ran: Ran, kernel: str, profile: str, language: str, notes: Iterable[s
         "execution_count": ran.execution_count,
         "seconds": round(ran.seconds, 3),
         **outputs,
+        "files": None,
         "findings": [],
         "questions": [],
     }

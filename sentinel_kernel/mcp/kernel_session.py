@@ -204,6 +204,10 @@ class KernelSession:
             self.profile = profile
         return told
 
+    async def files(self) -> dict[str, Any] | None:
+        """Return what this kernel's cells wrote and is held; None where it does not say."""
+        return (await self.run("%sentinel_files --json", _PAGE_SECONDS, note=False)).outputs.files
+
     async def _ended(
         self, ends: asyncio.Future[Any], stops: tuple[asyncio.Future[str], ...], clock: _Clock
     ) -> str:

@@ -80,6 +80,8 @@ class RunningTools:
             await self._pool.end(kernel.name, "it had to be ended")
         content = cell_result.of_ran(ran, kernel.name, kernel.profile, self._language, notes)
         content["questions"] = job.asked
+        if not ran.kernel_lost:
+            content["files"] = await kernel.files()
         self._recent.add(kernel.name, content["violations"])
         return Answer(content, content["status"] != cell_result.OK, ran.outputs.images)
 

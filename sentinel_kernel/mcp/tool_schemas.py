@@ -113,6 +113,11 @@ _CELL_FIELDS: Json = {
     "error": {"anyOf": [result({"ename": STRING, "evalue": STRING, "traceback": STRING}), {"type": "null"}]},
     "violations": {"type": "array", "items": VIOLATION},
     "notices": {"type": "array", "items": {"type": "object"}},
+    "files": {
+        "type": ["object", "null"],
+        "description": "Files that the kernel's cells wrote and that are held in the sandbox: held (how many), bytes, "
+        "files (path, kind, size, conflict). %sentinel_commit PATH on top of a cell asks the person to let one out.",
+    },
     "left_out": {
         "type": "object",
         "description": "Field: characters or pieces that were cut.",

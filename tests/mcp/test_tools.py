@@ -94,6 +94,22 @@ def test_a_violation_comes_as_its_record(helper: Assistant) -> None:
     assert helper.cell("print(kept, value)")["stdout"] == "5 7\n"
 
 
+def test_what_a_cell_wrote_is_told_as_data_and_stays_in_the_sandbox(
+    helper: Assistant, workspace: Path
+) -> None:
+    told = helper.cell("with open('made <b>.txt', 'w') as file:\n    file.write('12345')")
+    assert told["files"] == {
+        "held": 1,
+        "bytes": 5,
+        "files": [{"path": "made <b>.txt", "kind": "new", "size": 5, "conflict": False}],
+    }
+    assert "files.files[].path" in told["untrusted_fields"]
+    assert "<b>" not in told["hint"]
+    assert not (workspace / "made <b>.txt").exists()
+    told = helper.cell("import os\nos.unlink('made <b>.txt')")
+    assert (told["files"]["held"], told["files"]["files"]) == (0, [])
+
+
 def test_an_error_is_an_error_of_the_tool_with_its_traceback(helper: Assistant) -> None:
     result = helper.call("run_cell", code="def f():\n    return 1 / 0\nf()")
     assert result.is_error
