@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from audit_rows import cell, fill, looked_into, now_ms, run
+from sample_violations import refusal
 
 from sentinel_kernel.audit import chain, export, place
 from sentinel_kernel.audit.chinese import chinese
@@ -22,7 +23,6 @@ from sentinel_kernel.audit.writer import Writer
 from sentinel_kernel.cli import main
 from sentinel_kernel.errors import BootError, SentinelError
 from sentinel_kernel.kernel.audit_page import AuditPage, _trouble
-from sentinel_kernel.policy.violation import Process, Violation
 from sentinel_kernel.supervisor import preparation
 from sentinel_kernel.supervisor.audit_delivery import AuditDelivery
 from sentinel_kernel.supervisor.audit_process import AuditProcess, _packet
@@ -33,30 +33,12 @@ from sentinel_kernel.supervisor.remedies import describe
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sentinel_kernel.policy.violation import Violation
+
 
 def violation(number: int) -> Violation:
     now = int(time.time() * 1000)
-    return Violation(
-        id=f"v{number}",
-        version=2,
-        syscall="socket",
-        number=41,
-        architecture="x86_64",
-        arguments=(),
-        values={},
-        resource="network",
-        profile="strict",
-        rule="NOTIFY by default",
-        origin="default",
-        action="NOTIFY",
-        errno=1,
-        errno_name="EPERM",
-        outcome="refused",
-        process=Process(1, "python", is_worker=True),
-        count=1,
-        first_time_ms=now,
-        last_time_ms=now,
-    )
+    return refusal(f"v{number}", number=41, first_time_ms=now, last_time_ms=now)
 
 
 def test_more_kinds_than_are_remembered_are_kept_until_reported_and_dropped_counted_beyond_a_bound() -> None:

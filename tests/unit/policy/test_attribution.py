@@ -7,6 +7,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sample_violations
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.policy import attribution
@@ -25,7 +26,7 @@ from sentinel_kernel.policy.path_attribution import (
     why_path,
 )
 from sentinel_kernel.policy.plan import MountEntry, MountKind
-from sentinel_kernel.policy.violation import VERSION, Process, Violation
+from sentinel_kernel.policy.violation import Process, Violation
 
 if TYPE_CHECKING:
     from sentinel_kernel.policy.plan import BootPlan
@@ -46,23 +47,8 @@ def failure(*chain: dict[str, Any]) -> Failure:
 
 def refusal(**facts: Any) -> Violation:
     """Return the refusal of a call at line 3."""
-    fields: dict[str, Any] = {
-        "id": "v",
-        "version": VERSION,
-        "profile": "strict",
-        "rule": "NOTIFY socket",
-        "origin": "profile",
-        "action": "NOTIFY",
-        "outcome": "refused",
-        "first_time_ms": NOW - 100,
-        "last_time_ms": NOW - 100,
-        "syscall": "socket",
-        "resource": "network",
-        "errno": errno.EPERM,
-        "process": Process(8, "python", is_worker=True),
-        "line": 3,
-    }
-    return Violation(**(fields | facts))
+    young = {"first_time_ms": NOW - 100, "last_time_ms": NOW - 100}
+    return sample_violations.refusal(**{**young, "line": 3, **facts})
 
 
 def found(entry: dict[str, Any], *violations: Violation, coarse: str = "") -> Violation | None:

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from sample_violations import occurred, refused
 
-from sentinel_kernel.abi.architecture import AUDIT_ARCH_X86_64, X86_64
+from sentinel_kernel.abi.architecture import AUDIT_ARCH_X86_64
 from sentinel_kernel.policy.compare import compiled, lets_through
 from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.leeway import Leeway
-from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.policy.preflight import check
 from sentinel_kernel.policy.preflight_expected import with_remedies
 from sentinel_kernel.policy.preflight_finding import Facts
@@ -39,23 +39,9 @@ LEEWAY = Leeway(profiles=SHIPPED, sizes=SIZES, most=MOST, workspace="/home/u/nb"
 LOOPBACK = 'import socket\ns = socket.create_server(("127.0.0.1", 0))'
 
 
-def refused(name: str, *arguments: int, profile: str = "strict", killed: bool = False) -> Violation:
-    policy = compiled(LEEWAY.profile(profile), "x86_64")  # type: ignore[arg-type]
-    padded = (*arguments, *(0,) * (6 - len(arguments)))
-    asked = Request(X86_64.syscalls[name], AUDIT_ARCH_X86_64, padded, 1, 1, "python", True, {})  # type: ignore[arg-type]
-    verdict = judge(asked, policy)
-    assert (verdict.kind == "kill") is killed
-    return make_violation(asked, verdict, policy, "id", 0)
-
-
 def by_pip(violation: Violation, command: str = "/env/bin/python -m pip install x") -> Violation:
     assert violation.process is not None
     return replace(violation, process=replace(violation.process, command=command))
-
-
-def occurred(cause: str, subject: tuple[str, str] | None = None, **fields: Any) -> Violation:
-    made = make_occurrence(cause, id="id", profile="strict", rule="rule", time_ms=0, subject=subject)
-    return replace(made, **fields)
 
 
 def limited(name: str, allowed: float, unit: str = "bytes", **fields: Any) -> Violation:

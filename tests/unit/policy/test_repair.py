@@ -9,39 +9,26 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sample_violations import occurred as occurred_to
+from sample_violations import refused
 
-from sentinel_kernel.abi.architecture import AUDIT_ARCH_X86_64, X86_64
 from sentinel_kernel.policy import repair_paths
 from sentinel_kernel.policy.cause import CAUSES
 from sentinel_kernel.policy.cell_source import CellSource, parses
 from sentinel_kernel.policy.change import changed_lines
-from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.leeway import Leeway
-from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.remedy import remedies_for
-from sentinel_kernel.policy.request import Request
-from sentinel_kernel.policy.verdict import judge
-from sentinel_kernel.policy.violation import Limit, Subject, Violation, make_violation
+from sentinel_kernel.policy.violation import Limit, Subject, Violation
 from sentinel_kernel.record import replace
 
 SHIPPED = tuple(load_profile(name) for name in list_profiles())
 LEEWAY = Leeway(profiles=SHIPPED, workspace="/home/u/nb", home="/home/u", python="/env/bin/python")
 
 
-def refused(name: str, *arguments: int) -> Violation:
-    policy = compiled(load_profile("strict"), "x86_64")
-    padded = (*arguments, *(0,) * (6 - len(arguments)))
-    asked = Request(X86_64.syscalls[name], AUDIT_ARCH_X86_64, padded, 1, 1, "python", True, {})  # type: ignore[arg-type]
-    return make_violation(asked, judge(asked, policy), policy, "id", 0)
-
-
 def occurred(cause: str, path: str | None = None, **fields: Any) -> Violation:
-    subject = None if path is None else ("path", path)
-    return replace(
-        make_occurrence(cause, id="id", profile="strict", rule="rule", time_ms=0, subject=subject), **fields
-    )
+    return occurred_to(cause, None if path is None else ("path", path), **fields)
 
 
 def changed(violation: Violation, code: str, leeway: Leeway = LEEWAY) -> str | None:

@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sentinel_kernel.policy.violation import VERSION, Argument, Process, Violation
+from sample_violations import refusal
+
+from sentinel_kernel.policy.violation import Argument, Process, Violation
 from sentinel_kernel.supervisor.ledger import Ledger
-
-
-def refusal(name: str, **facts: Any) -> Violation:
-    """Return a refusal of one kind."""
-    fields: dict[str, Any] = {
-        "id": name,
-        "version": VERSION,
-        "profile": "strict",
-        "rule": "NOTIFY socket",
-        "origin": "profile",
-        "action": "NOTIFY",
-        "outcome": "refused",
-        "first_time_ms": 1,
-        "last_time_ms": 1,
-        "syscall": "socket",
-        "process": Process(8, "python", is_worker=True),
-    }
-    return Violation(**(fields | facts))
 
 
 def test_repeats_of_the_same_line_do_not_make_an_entry_coarse() -> None:
