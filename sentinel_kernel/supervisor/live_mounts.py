@@ -18,7 +18,9 @@ from sentinel_kernel.policy.planning import hidden_paths
 from sentinel_kernel.policy.shown_folder import MODES, MOST, PLACE, Surroundings, name_for
 from sentinel_kernel.record import MutableRecord
 from sentinel_kernel.supervisor.keeper import Keeper
-from sentinel_kernel.supervisor.mount_helper import Task, discard_all, run, sweep
+from sentinel_kernel.supervisor.mount_helper import run
+from sentinel_kernel.supervisor.mount_layers import Task
+from sentinel_kernel.supervisor.mount_work import discard, sweep
 from sentinel_kernel.workspace.store import artifact_store
 
 TYPE_CHECKING = False
@@ -56,7 +58,7 @@ class LiveMount(MutableRecord):
                 os.close(descriptor)
         self.context = self.lock = -1
         if self.work:
-            _tidy([self.work])
+            _tidy(self.work)
             self.work = ""
 
     def to_json(self) -> dict[str, str]:
@@ -278,8 +280,8 @@ def _be_helper(sock: socket.socket, pidfd: int, place: int, task: Task) -> NoRet
         os._exit(1)
 
 
-def _tidy(works: list[str]) -> None:
-    """Remove work folders in a process that nobody waits for; what is left there is swept the next time."""
+def _tidy(work: str) -> None:
+    """Remove a work folder in a process that nobody waits for; what is left there is swept the next time."""
     try:
         pid = os.fork()
     except OSError:
@@ -290,7 +292,7 @@ def _tidy(works: list[str]) -> None:
     try:
         if os.fork() == 0:
             _alone(())
-            discard_all(works)
+            discard(work)
     finally:
         os._exit(0)
 
