@@ -36,7 +36,12 @@ class CellCalls:
     def begin_cell(self, fields: Json, begun: Callable[[], None]) -> None:
         """Have the workspace refreshed for a cell, which ``fields`` describe; then call ``begun``."""
         self._quiet_since = None
-        self._ask(protocol.OP_BEGIN_CELL, fields, begun)
+
+        def begins() -> None:
+            self._lifecycle.kept.begin()
+            begun()
+
+        self._ask(protocol.OP_BEGIN_CELL, fields, begins)
 
     def end_cell(self, fields: Json, ended: Callable[[], None]) -> None:
         """Have the final counts of a cell's violations sent; then call ``ended``."""

@@ -10,6 +10,8 @@ from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.worker.leading_block import parse_leading_block
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sentinel_kernel.kernel.advice import Advice
     from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.wire import Json
@@ -83,6 +85,26 @@ class Cell(MutableRecord):
     store_history: bool = True
     asks: bool = False
     """An input_request is with the client."""
+    late_reply: Callable[[], None] | None = None
+    """Forwards its reply, which waits until the files that it wrote are dealt with."""
+
+    @property
+    def has_more_to_tell(self) -> bool:
+        """Whether its end waits for what the supervisor has to say of it."""
+        return bool(self.violations or self.suspects or self.failed or self.late_reply)
+
+    def answer(self, forward: Callable[[], None], *, late: bool) -> None:
+        """Forward its reply; ``late``, once its files are dealt with: who has the reply finds new ones there."""
+        if late and not self.idle:
+            self.late_reply = forward
+        else:
+            forward()
+
+    def send_reply(self) -> None:
+        """Forward the reply, if it waits."""
+        forward, self.late_reply = self.late_reply, None
+        if forward is not None:
+            forward()
 
 
 def read_cell(request: Request) -> Cell:

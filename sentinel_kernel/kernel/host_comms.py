@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.output_rule import BUNDLES
 from sentinel_kernel.kernel.widgets import COMM_TYPES, mentions
-from sentinel_kernel.kernel.wire import CONTENT, decode
+from sentinel_kernel.kernel.wire import CONTENT, decode, encode
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.host import Host
@@ -56,6 +56,15 @@ def takes(host: Host, request: Request) -> bool:
     ):
         return False
     return host.frontends.takes(request)
+
+
+def add_listed(host: Host, request: Request, parts: list[Part]) -> None:
+    """Put the host's comms into the worker's answer to ``comm_info_request``. Raises ProtocolError."""
+    content = decode(parts[CONTENT], _CONTENT_BYTES)
+    comms = content.get("comms")
+    parts[CONTENT] = encode(
+        {**content, "comms": listed(host, request, comms if isinstance(comms, dict) else {})}
+    )
 
 
 def listed(host: Host, request: Request, comms: Json) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError
@@ -30,7 +31,6 @@ from sentinel_kernel.kernel.wire import (
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.host import Host
-    from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.wire import Json, Part
 
 MESSAGES_A_TURN = 64
@@ -90,6 +90,8 @@ class WorkerSide:
     def read_rest(self) -> None:
         """Forward what a worker that is gone had still sent, and the idle that is held back."""
         self._release_idle()
+        for cell in self._host.execution.running.values():
+            cell.send_reply()
         inner = self._host.lifecycle.inner
         if inner is not None:
             if "failures" in vars(self._host):
@@ -284,7 +286,7 @@ class WorkerSide:
         # What ends with a process of the cell's, or with its memory, is told at its end at the latest; who starts a
         # process has taken longer than to ask for that takes.
         long = (host.summary.seconds(cell) or LONG_SECONDS) >= LONG_SECONDS
-        if long or cell.violations or cell.suspects or cell.failed or host.usage.watched:
+        if long or cell.has_more_to_tell or host.usage.watched or host.lifecycle.kept.changed():
             host.cell_calls.end_cell(fields, self._release_idle)
         else:
             # Nothing to wait for; who watches the sandbox still wants to know.
@@ -302,6 +304,7 @@ class WorkerSide:
         self._host.live_status.refresh(cell.request.header)
         self._host.summary.ends(cell)
         self._host.gauge.cell_ends(cell)
+        cell.send_reply()
         self._host.outbox.forward_output(topic, parts)
         cell.idle = True
         if cell.replied:
@@ -342,12 +345,8 @@ class WorkerSide:
         cell = host.execution.running.get(msg_id)
         request = cell.request if cell is not None else host.execution.take_outstanding(msg_id)
         expected = request is not None and msg_type == request.msg_type.removesuffix("_request") + "_reply"
-        if (
-            request is None
-            or not expected
-            or request.channel != channel
-            or (cell is not None and cell.replied)
-        ):
+        answered = cell is not None and cell.replied
+        if request is None or not expected or request.channel != channel or answered:
             raise ProtocolError(f"Nobody asked for this {msg_type}.")
         judged = judge(msg_type, parts[CONTENT], host.displays.ids)
         if judge_metadata(UNTOUCHED, parts).malformed:
@@ -359,18 +358,15 @@ class WorkerSide:
         elif judged.content is not None:
             parts[CONTENT] = encode(judged.content)
         if msg_type == "comm_info_reply":
-            self._add_comms(request, parts)
-        if cell is not None:
-            self._cell_replied(cell, parts)
-        host.outbox.forward(channel, request.identities, parts)
-        if cell is not None and cell.idle:
+            host_comms.add_listed(host, request, parts)
+        forward = partial(host.outbox.forward, channel, request.identities, parts)
+        if cell is None:
+            forward()
+            return
+        self._cell_replied(cell, parts)
+        cell.answer(forward, late=host.lifecycle.kept.changed())
+        if cell.idle:
             host.execution.finish(cell)
-
-    def _add_comms(self, request: Request, parts: list[Part]) -> None:
-        content = decode(parts[CONTENT], REPLY_BYTES)
-        comms = content.get("comms")
-        listed = host_comms.listed(self._host, request, comms if isinstance(comms, dict) else {})
-        parts[CONTENT] = encode({**content, "comms": listed})
 
     def _cell_replied(self, cell: Cell, parts: list[Part]) -> None:
         """Take note of a cell's end. A failed one aborts what came before its client could know."""

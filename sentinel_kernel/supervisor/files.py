@@ -60,6 +60,8 @@ class Files(Keeper):
         self._settle: Fields | None = None
         """The end of a cell that is being dealt with."""
         self._tries = 0
+        self._fault = ""
+        """Why the process failed, in its own words."""
         self._ending = False
         self._begin_waits = False
         self._until = 0.0
@@ -249,6 +251,8 @@ class Files(Keeper):
                 identifier = self._asked[token][0] if token in self._asked else None
                 fields = {**said["fields"], "for": identifier}
                 self._tell(protocol.EVENT_FILES, {"generation": self._generation, "progress": fields})
+            case None if "fault" in said:
+                self._fault = str(said["fault"])[:200]
             case "settled" if self._settle is not None and token == self._settle["token"]:
                 self._ending = False
                 if said["told"]:
@@ -282,7 +286,7 @@ class Files(Keeper):
     def _refuse_all(self, code: str) -> None:
         asked, self._asked = self._asked, {}
         for _, reply in asked.values():
-            reply({"ok": False, "code": code, "message": ""})
+            reply({"ok": False, "code": code, "message": self._fault})
 
     def _let_go(self, process: FilesProcess) -> None:
         process.close()

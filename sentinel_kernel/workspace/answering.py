@@ -277,10 +277,14 @@ def _discard(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, in
         if len(failed.failed) < asked.NAMED_PATHS:
             failed.failed.append((change.path, change.layer, asked.code_of(error)))
 
-    for name, layer in workspace.layers.items():
-        discard(
-            layer, (change for change in _meant(workspace, wanted) if change.layer == name), dropped, kept
-        )
+    # What is in a new folder goes before the folder.
+    for change in reversed(list(_meant(workspace, wanted))):
+        try:
+            discard(workspace.layers[change.layer], change)
+        except OSError as error:
+            kept(change, error)
+        else:
+            dropped(change)
     if not done.count and not failed.failed_count and wanted.paths:
         return asked.refusal("no_such_path")
     _dealt_with(workspace)

@@ -64,8 +64,10 @@ def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | No
     if entry.committed is not None:
         _remove_from_host(layer, entry.path, entry.committed)
     if before is None:
-        if change is not None:
-            discard(layer, [change], failed=_raise)
+        if entry.committed is not None:
+            remove(layer, entry.path)  # the cell's own, where somebody had it open when it was committed
+        elif change is not None:
+            discard(layer, change)
     elif before.kind == "deleted":
         remove(layer, entry.path)
     elif before.is_folder:
@@ -76,10 +78,6 @@ def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | No
             put(layer, entry.path, reader, before.mode, os.fstat(reader).st_mtime_ns)
         finally:
             os.close(reader)
-
-
-def _raise(_change: Change, error: OSError) -> None:
-    raise error
 
 
 def _remove_from_host(layer: Layer, path: str, committed: Key) -> None:
