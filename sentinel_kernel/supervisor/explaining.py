@@ -21,6 +21,7 @@ from sentinel_kernel.policy.attribution import (
     wants_paths,
 )
 from sentinel_kernel.policy.failure_report import PROGRAM, read_report, typed
+from sentinel_kernel.policy.host_attribution import refused_host
 from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.policy.path_attribution import HIDDEN, asks_host, normal, read_seen, why_path
 from sentinel_kernel.policy.request import Request
@@ -90,6 +91,9 @@ class Explaining(Keeper):
         """Return what is known without a look at any file."""
         violations, now_ms = self._ledger.violations(), int(time.time() * 1000)
         coarse = self._ledger.coarse()
+        host = refused_host(entry, failure, violations, now_ms)
+        if host is not None:
+            return _told(host[0], entry, failure, sure=host[1])
         refused = refused_call(entry, failure, violations, now_ms, coarse)
         if refused is not None:
             sure = is_sure(refused, entry, failure)

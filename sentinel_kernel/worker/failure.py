@@ -61,6 +61,8 @@ _ELSEWHERE = (
     ("subprocess", "CalledProcessError"),
     ("concurrent.futures.process", "BrokenProcessPool"),
     ("sqlite3", "OperationalError"),
+    ("psycopg", "OperationalError"),
+    ("psycopg2", "OperationalError"),
     ("_socket", "gaierror"),
     ("asyncio.exceptions", "CancelledError"),
 )

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from live_kernel import Notebook
 
 pytestmark = [
-    pytest.mark.sandbox,
     pytest.mark.skipif(not is_possible(), reason="only root can make a network of its own"),
     pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
 ]

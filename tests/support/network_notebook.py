@@ -7,6 +7,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+import leaks
 from jupyter_client.manager import KernelManager
 from live_kernel import Notebook, kernelspecs
 from served_hosts import PageServer, PostgreSQL, make_site
@@ -69,7 +70,7 @@ class World:
 
     def database(self) -> None:
         """Start a PostgreSQL at db.example.org."""
-        server = PostgreSQL(self.hosts.far_prefix(), self._folder / "postgresql", NAMES["db.example.org"][0])
+        server = PostgreSQL(self.hosts.far_prefix(), NAMES["db.example.org"][0])
         self._stack.callback(server.close)
 
     @contextlib.contextmanager
@@ -125,11 +126,15 @@ class World:
 
 @contextlib.contextmanager
 def world(folder: Path) -> Iterator[World]:
-    """Make the network below ``folder``, with a server of pages at every address but the database's."""
-    folder.chmod(0o755)
+    """Make the network below ``folder``, with a server of pages at every address but the database's.
+
+    What kernels leave behind is looked for at the end: between tests they keep processes that look names up.
+    """
+    before = leaks.traces()
     with network(folder / "network", NAMES) as hosts:
         made = World(hosts, folder)
         try:
             yield made
         finally:
             made.close()
+    leaks.wait_clean(before)

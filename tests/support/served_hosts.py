@@ -13,6 +13,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
 from functools import partial
@@ -128,16 +129,17 @@ class PageServer:
 class PostgreSQL:
     """A server of an ordinary user, without a password, on one address of the hosts' namespace."""
 
-    def __init__(self, prefix: tuple[str, ...], folder: Path, address: str) -> None:
+    def __init__(self, prefix: tuple[str, ...], address: str) -> None:
         newest = max(Path(_POSTGRES).iterdir(), key=lambda path: float(path.name))
         programs = newest / "bin"
         user = _NOBODY if os.geteuid() == 0 else os.geteuid()
-        folder.mkdir(mode=0o700)
-        os.chown(folder, user, -1)
+        # Not below a test's own folder, which the user can't reach.
+        self._folder = Path(tempfile.mkdtemp(prefix="sentinel-postgresql-"))
+        os.chown(self._folder, user, -1)
         as_user: dict[str, Any] = {"cwd": "/"}
         if os.geteuid() == 0:
             as_user |= {"user": user, "group": user, "extra_groups": []}
-        data = folder / "data"
+        data = self._folder / "data"
         subprocess.run(
             [
                 programs / "initdb",
@@ -160,7 +162,7 @@ class PostgreSQL:
             rules.write("host all all all trust\n")
         settings = {
             "listen_addresses": address,
-            "unix_socket_directories": str(folder),
+            "unix_socket_directories": str(self._folder),
             "fsync": "off",
             "shared_buffers": "1MB",
             "max_connections": "10",
@@ -194,6 +196,7 @@ class PostgreSQL:
         self._reading.join()
         assert self.process.stderr is not None
         self.process.stderr.close()
+        shutil.rmtree(self._folder)
 
 
 def _main(folder: str, *addresses: str) -> None:

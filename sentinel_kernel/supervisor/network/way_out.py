@@ -12,11 +12,8 @@ from sentinel_kernel.linux.network import own_addresses
 from sentinel_kernel.linux.process import open_thread, take_file
 from sentinel_kernel.policy.network import NetworkPolicy, show_address
 from sentinel_kernel.policy.network_document import policy_of
-from sentinel_kernel.policy.occurrence import make_occurrence
-from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
+from sentinel_kernel.policy.occurrence import as_host_refusal, host_refusal
 from sentinel_kernel.policy.text import shown
-from sentinel_kernel.policy.violation import Subject
-from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.network.connections import Connections
 from sentinel_kernel.supervisor.network.connects import Connects
@@ -38,7 +35,6 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.network.connections import Connection
     from sentinel_kernel.supervisor.network.sockets import Target
 
-RULE = "network.hosts"
 _OWN_SECONDS = 10.0
 _PASSES = 3
 
@@ -137,28 +133,26 @@ class WayOut(Keeper):
         if self._current is None:
             return
         numeric = show_address(target.address)
-        where = host or (f"[{numeric}]" if ":" in numeric else numeric)
-        subject = Subject("host", shown(f"{where}:{target.port}", 200))
         self._current.handler.refuse(
             notification,
             request,
             errno.ENETUNREACH,
-            lambda made: replace(made, rule=f"{RULE}: {decision.reason}", subject=subject),
+            lambda made: as_host_refusal(made, host or numeric, target.port, decision.reason, numeric),
         )
 
     def _refused_name(self, name: str, reason: str) -> None:
         if self._current is None:
             return
         self._connections.refused(shown(name, 253), "", 0, reason)
-        made = make_occurrence(
-            "name_lookup",
+        made = host_refusal(
+            name,
+            0,
+            reason,
             id=os.urandom(8).hex(),
             profile=self._current.preparation.profile.name,
-            rule=f"{RULE}: {reason}",
             time_ms=int(time.time() * 1000),
-            subject=("host", name),
         )
-        self._ledger.record(replace(made, resource=NAME_LOOKUP))
+        self._ledger.record(made)
 
     # --- as a keeper
 
