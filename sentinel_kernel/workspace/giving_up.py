@@ -17,6 +17,7 @@ import signal
 import stat
 
 from sentinel_kernel.linux import mounts
+from sentinel_kernel.linux.acting import acting_as
 from sentinel_kernel.linux.birth import birth_ns
 from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.linux.leases import is_kept, take_lease
@@ -105,7 +106,8 @@ def _move_aside(layer: Layer, one: Settled) -> _Aside | None:
                     return None
             elif not _is_whiteout(status_of(folder, last)):
                 return None
-            rename_to_free_name(folder, last, layer.parked, name)
+            with acting_as(layer.writer):  # nobody else has an id in that file system
+                rename_to_free_name(folder, last, layer.parked, name)
     except OSError:
         if lease >= 0:
             os.close(lease)
@@ -123,7 +125,8 @@ def _move_aside(layer: Layer, one: Settled) -> _Aside | None:
 def _move_back(layer: Layer, one: _Aside) -> None:
     """Put it where it was. Where the cell has made another there since, it stays aside until it is not in use."""
     with contextlib.suppress(OSError), folder_of(layer.upper, one.settled.path) as (folder, last):
-        rename_to_free_name(layer.parked, one.name, folder, last)
+        with acting_as(layer.writer):
+            rename_to_free_name(layer.parked, one.name, folder, last)
         if one.lease >= 0 and one.settled.host is not None:
             mark(one.lease, one.settled.host)
 
