@@ -60,42 +60,59 @@ def test_nbclient(identity: Identity, folder: Path, environment: dict[str, str])
     assert not (folder / "made.txt").exists()
 
 
-def test_papermill_with_parameters(identity: Identity, folder: Path, environment: dict[str, str]) -> None:
-    asked = _notebook(folder / "in.ipynb", "print(name, count + 1)", parameters="name = 'nobody'\ncount = 0")
-    papermill = (identity.python, "-m", "papermill", "--no-progress-bar", str(asked))
-    identity.run(
-        *papermill, "out.ipynb", "-p", "name", "Ada", "-p", "count", "41", cwd=folder, env=environment
+def test_papermill_with_parameters(
+    own_user: Identity, folder_of_own: Path, own_environment: dict[str, str]
+) -> None:
+    asked = _notebook(
+        folder_of_own / "in.ipynb", "print(name, count + 1)", parameters="name = 'nobody'\ncount = 0"
     )
-    assert _printed(folder / "out.ipynb") == "Ada 42\n"
+    papermill = (own_user.python, "-m", "papermill", "--no-progress-bar", str(asked))
+    own_user.run(
+        *papermill,
+        "out.ipynb",
+        "-p",
+        "name",
+        "Ada",
+        "-p",
+        "count",
+        "41",
+        cwd=folder_of_own,
+        env=own_environment,
+    )
+    assert _printed(folder_of_own / "out.ipynb") == "Ada 42\n"
     _notebook(asked, "print('before')", "raise KeyError('gone')", "print('after')")
-    failed = identity.run(*papermill, "failed.ipynb", cwd=folder, env=environment, check=False)
+    failed = own_user.run(*papermill, "failed.ipynb", cwd=folder_of_own, env=own_environment, check=False)
     assert failed.returncode == 1
     assert "KeyError: 'gone'" in failed.stderr
-    assert "before" in (folder / "failed.ipynb").read_text()
-    assert "after\\n" not in _printed(folder / "failed.ipynb")
+    assert "before" in (folder_of_own / "failed.ipynb").read_text()
+    assert "after\\n" not in _printed(folder_of_own / "failed.ipynb")
 
 
-def test_nbconvert_execute(identity: Identity, folder: Path, environment: dict[str, str]) -> None:
-    _notebook(folder / "in.ipynb", "print(6 * 7)", "from IPython.display import HTML\nHTML('<b>bold</b>')")
-    nbconvert = (identity.python, "-m", "jupyter", "nbconvert", "--execute", "in.ipynb")
-    identity.run(*nbconvert, "--to", "notebook", "--output", "out.ipynb", cwd=folder, env=environment)
-    assert _printed(folder / "out.ipynb") == "42\n"
-    identity.run(*nbconvert, "--to", "html", cwd=folder, env=environment)
-    assert "<b>bold</b>" in (folder / "in.html").read_text()
+def test_nbconvert_execute(own_user: Identity, folder_of_own: Path, own_environment: dict[str, str]) -> None:
+    _notebook(
+        folder_of_own / "in.ipynb", "print(6 * 7)", "from IPython.display import HTML\nHTML('<b>bold</b>')"
+    )
+    nbconvert = (own_user.python, "-m", "jupyter", "nbconvert", "--execute", "in.ipynb")
+    own_user.run(
+        *nbconvert, "--to", "notebook", "--output", "out.ipynb", cwd=folder_of_own, env=own_environment
+    )
+    assert _printed(folder_of_own / "out.ipynb") == "42\n"
+    own_user.run(*nbconvert, "--to", "html", cwd=folder_of_own, env=own_environment)
+    assert "<b>bold</b>" in (folder_of_own / "in.html").read_text()
 
 
-def test_jupyter_run(identity: Identity, folder: Path, environment: dict[str, str]) -> None:
-    (folder / "script.py").write_text("import os\nprint('ran in', os.uname().nodename)\n")
-    run = (identity.python, "-m", "jupyter", "run", "--kernel", "sentinel", "script.py")
-    assert "ran in sentinel\n" in identity.run(*run, cwd=folder, env=environment).stdout
-    (folder / "script.py").write_text("print('begins')\n1 / 0\n")
-    failed = identity.run(*run, cwd=folder, env=environment, check=False)
+def test_jupyter_run(own_user: Identity, folder_of_own: Path, own_environment: dict[str, str]) -> None:
+    (folder_of_own / "script.py").write_text("import os\nprint('ran in', os.uname().nodename)\n")
+    run = (own_user.python, "-m", "jupyter", "run", "--kernel", "sentinel", "script.py")
+    assert "ran in sentinel\n" in own_user.run(*run, cwd=folder_of_own, env=own_environment).stdout
+    (folder_of_own / "script.py").write_text("print('begins')\n1 / 0\n")
+    failed = own_user.run(*run, cwd=folder_of_own, env=own_environment, check=False)
     assert "begins\n" in failed.stdout
     assert "ZeroDivisionError" in failed.stdout + failed.stderr
-    notebook = _notebook(folder / "in.ipynb", "print('from a notebook')")
-    os.chown(notebook, identity.uid, -1)  # it is written anew in its place
-    run = (identity.python, "-m", "jupyter", "execute", str(notebook), "--kernel_name=sentinel", "--inplace")
-    identity.run(*run, cwd=folder, env=environment)
+    notebook = _notebook(folder_of_own / "in.ipynb", "print('from a notebook')")
+    os.chown(notebook, own_user.uid, -1)  # it is written anew in its place
+    run = (own_user.python, "-m", "jupyter", "execute", str(notebook), "--kernel_name=sentinel", "--inplace")
+    own_user.run(*run, cwd=folder_of_own, env=own_environment)
     assert _printed(notebook) == "from a notebook\n"
 
 
