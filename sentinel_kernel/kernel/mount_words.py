@@ -183,7 +183,7 @@ class MountWords:
         shown = rendering.printable(path, _CHARACTERS)
         return self._say(
             f"the folder {shown!r} is shown only once a person has agreed, and nobody can be asked here. "
-            "HINT → Run the cell in a frontend that takes input, or put the folder into a profile of your own (README).",
+            "HINT → Run the cell in a frontend that takes input, or put the folder into a profile of yours (README).",
             f"只有在有人同意后才会显示文件夹 {shown!r}，而此处无人可以询问。HINT → 请在支持输入的前端运行该单元格，"
             "或把该文件夹写入配置（见 README 中的自定义配置）。",
         )

@@ -113,10 +113,12 @@ class Mounting:
             done()
 
         def failed(told: Json) -> None:
-            if told.get("code") == "shown":
-                done()
-            else:
-                only_read(self._words.refused(path, told))
+            only_read(self._words.refused(path, told))
+
+        def shown(told: Json) -> None:
+            if not cell.silent and (told.get("mount") or {}).get("target") != path:
+                cell.displays.append(self._words.shown(told))
+            done()
 
         def looked(told: Json) -> None:
             def answered(answer: str) -> None:
@@ -128,25 +130,34 @@ class Mounting:
                     "do": "add",
                     "path": path,
                     "mode": "rw",
-                    "target": path,
+                    # A folder right below the root can't be written at its own place: Landlock would have to allow all.
+                    "target": path if os.path.dirname(path) != "/" else "",
                     "identity": told.get("identity"),
                 }
-                self._request(fields, current, lambda _added: done(), failed)
+                self._request(fields, current, shown, failed)
 
-            if path in self._answers:
-                answered(self._answers[path])
-            elif not self._host.questions.reaches(cell):
-                only_read(self._words.nobody(path))
-            else:
-                prompt = self._words.question(
-                    path,
-                    "rw",
-                    looked_through=told.get("looked_through") is not False,
-                    profile=self._host.lifecycle.profile,
-                )
-                self._host.questions.ask(cell, prompt, _YES, current(answered))
+            self._answer_about(cell, path, told, current(answered), only_read)
 
         self._request({"do": "look", "path": path, "mode": "rw", "target": path}, current, looked, failed)
+
+    def _answer_about(
+        self,
+        cell: Cell,
+        path: str,
+        told: Json,
+        answered: Callable[[str], None],
+        only_read: Callable[[str], None],
+    ) -> None:
+        """Have the person's answer about a folder that the profile wants written, or say that there is nobody."""
+        if path in self._answers:
+            answered(self._answers[path])
+        elif not self._host.questions.reaches(cell):
+            only_read(self._words.nobody(path))
+        else:
+            looked_through = told.get("looked_through") is not False
+            profile = self._host.lifecycle.profile
+            prompt = self._words.question(path, "rw", looked_through=looked_through, profile=profile)
+            self._host.questions.ask(cell, prompt, _YES, answered)
 
     # --- the supervisor
 

@@ -42,6 +42,7 @@ class MountKind(Enum):
     BIND = "bind"
     """The host's own, read-only."""
     BIND_WRITABLE = "bind-writable"
+    """It leads to the host's sockets, pipes and locks: no folder of a user's is shown so."""
     OVERLAY = "overlay"
     """Writes are held in a layer of the sandbox."""
     TMPFS = "tmpfs"
@@ -152,10 +153,13 @@ class BootPlan(Record):
     most: Sizes
     """The largest of each size among the profiles that the sandbox can change to; what a soft limit can rise to."""
     writable: tuple[str, ...]
+    """Where Landlock lets cells write; the mounts decide whether they can."""
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     absent_inside: str
     """A path that exists on the host and must not exist inside: the proof that the root has changed."""
+    asked: tuple[str, ...] = ()
+    """Folders that the profile wants to be written on the host: the person is asked in the first cell."""
     notices: tuple[str, ...] = ()
     cpus: tuple[int, ...] = ()
     fenced: bool = False

@@ -191,9 +191,10 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     mounts.sort(key=lambda entry: entry.target.count("/"))
     name = _safe_name(facts.identity)
     writable = [home, "/tmp", "/dev", "/proc", "/mnt"]
-    writable += [
-        entry.target for entry in mounts if entry.kind in (MountKind.OVERLAY, MountKind.BIND_WRITABLE)
-    ]
+    writable += [entry.target for entry in mounts if entry.kind is MountKind.OVERLAY]
+    # What is mounted over a folder once the person has agreed is judged by the folder above it (landlock(7)).
+    asked = [path for path, mode in data_mounts if mode == "rw"]
+    writable += [parent for path in asked if (parent := os.path.dirname(path)) != "/"]
     return BootPlan(
         staging=_staging_place(facts, [entry.source for entry in mounts if entry.source]),
         identity=facts.identity,
@@ -209,7 +210,8 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
         mounts=tuple(mounts),
         sizes=sizes,
         most=most or sizes,
-        writable=tuple(writable),
+        writable=tuple(dict.fromkeys(writable)),
+        asked=tuple(asked),
         argv=tuple(argv),
         environment={
             **_NO_WAY_OUT,
@@ -315,15 +317,12 @@ def _generated_files(inside: Identity, name: str, home: str) -> tuple[tuple[str,
 
 
 def _add_user_directory(mounts: list[MountEntry], facts: HostFacts, path: str, mode: str, upper: str) -> None:
-    """Append the mount of a user's folder in ``mode``.
+    """Append the mount of a user's folder in ``mode``; one that is to be written can be read until the person agrees.
 
     Raises:
         UnsupportedHost: no layer can be put above it, and without one it would not be fenced.
 
     """
-    if mode == "rw":
-        mounts.append(MountEntry(MountKind.BIND_WRITABLE, path, path, owned=True))
-        return
     below = [point for point in facts.mount_points if point != path and is_within(point, path)]
     if below and not facts.started_by_root:
         # An overlay's lower layer must not have mounts in it that this user may not undo (EINVAL), and a bind mount

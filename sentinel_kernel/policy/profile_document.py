@@ -231,8 +231,8 @@ def _filesystem(reader: Reader, base: Filesystem) -> Filesystem:
     for item, place in filesystem.objects("mounts"):
         mount = Reader(item, place, free_prefixes=_NOTES)
         path = mount.text("path")
-        if not path.startswith("/") or "\0" in path or ".." in path.split("/"):
-            raise ProfileError("A mount is an absolute path without '..'.", f"{place}.path")
+        if not path.startswith(("/", "~/")) or "\0" in path or ".." in path.split("/"):
+            raise ProfileError("A mount is an absolute path, or one that begins with ~/, without '..'.", f"{place}.path")
         mounts.append(MountRule(path, mount.choice("mode", ("ro", "overlay", "rw"), "ro")))
         mount.finish()
     hidden = filesystem.list_of_texts("hidden")

@@ -78,6 +78,7 @@ def _small_content(path: str) -> bytes | None:
 
 
 def mount_points() -> tuple[str, ...]:
+    """Return where file systems are mounted, as this process sees it (proc(5), /proc/PID/mountinfo)."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         points = [line.split(" ")[4] for line in file]
     return tuple(

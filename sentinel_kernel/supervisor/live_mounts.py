@@ -105,10 +105,15 @@ class LiveMounts(Keeper):
 
     def _add(self, current: Current, message: dict[str, Any], done: Done) -> None:
         live = current.sandbox.live
+        task = _task(current, "show", message)
+        there = next((one for one in live if one.target == task.target), None)
+        if there is not None:
+            # Of an earlier worker of this sandbox: a folder at its own place is shown once.
+            done({"done": True, "mount": there.to_json()})
+            return
         if len(live) >= MOST:
             done({"done": False, "code": "too_many", "detail": str(MOST)})
             return
-        task = _task(current, "show", message)
 
         def heard(told: dict[str, Any], descriptors: list[int]) -> None:
             if told.get("ok") is not True or not descriptors:

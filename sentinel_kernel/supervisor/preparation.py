@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
-    from sentinel_kernel.policy.plan import BootPlan, Identity
+    from sentinel_kernel.policy.plan import BootPlan, Identity, PythonPaths
     from sentinel_kernel.policy.profile import Network, Profile
 
 _DEFAULT_DISK_BYTES = 1 << 30
@@ -154,7 +154,12 @@ def prepare(
     sizes = with_own(profiles_sizes, request.limits, ceiling)
     cpu_count = sizes.cpu_count
     cpus = chosen_processors(cpu_count, processors)
-    writable = [os.path.realpath(mount.path) for mount in profile.filesystem.mounts if mount.mode == "rw"]
+    home = os.path.realpath(os.environ.get("HOME") or "/")
+    writable = [
+        os.path.realpath(mount.path.replace("~", home, 1) if mount.path.startswith("~/") else mount.path)
+        for mount in profile.filesystem.mounts
+        if mount.mode == "rw"
+    ]
     python = python_paths(
         request.python, request.python_facts, interpreter_cache() if request.cached else "", writable
     )
@@ -169,7 +174,6 @@ def prepare(
         *([audit] if (audit := _audit_folder(request)) else ()),
     )
     # A hidden name may be a link into a folder that is shown too: what it leads to is hidden with it.
-    home = os.path.realpath(os.environ.get("HOME") or "/")
     named = hidden_paths(request.workspace, home, hidden)
     hidden = (*hidden, *(real for path in named if (real := os.path.realpath(path)) != path))
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
@@ -196,7 +200,7 @@ def prepare(
         ),
         hidden=hidden,
         data_mounts=[
-            *((os.path.realpath(mount.path), mount.mode) for mount in profile.filesystem.mounts),
+            *_data_folders(profile, request.workspace, home, named, python),
             *([(os.path.realpath(wheels), "ro")] if wheels else []),
         ],
         overlay_writes=profile.filesystem.allow_write_overlay,
@@ -223,6 +227,18 @@ def _way_out(network: Network, wheels: str) -> tuple[dict[str, str], tuple[tuple
     )
 
     return way_out_variables(network, os.path.realpath(wheels) if wheels else ""), way_out_sockets(network)
+
+
+def _data_folders(
+    profile: Profile, workspace: str, home: str, hidden: list[str], python: PythonPaths
+) -> list[tuple[str, str]]:
+    """Return (path, mode) of the folders that the profile shows. Raises BootError for one that can't be."""
+    if not profile.filesystem.mounts:
+        return []
+    from sentinel_kernel.supervisor.data_folders import data_folders  # noqa: PLC0415 - few profiles name any
+
+    real = [os.path.realpath(path) for path in hidden]
+    return data_folders(profile, workspace, home, (*hidden, *real), python)
 
 
 def _audit_folder(request: StartRequest) -> str:

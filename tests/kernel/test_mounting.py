@@ -1,0 +1,151 @@
+"""Folders shown at the person's word: by the magic, and those that a profile wants to be written."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from conversation import Conversation, Exchange
+from live_kernel import Notebook, notebook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.requires("user_namespaces", "overlay")
+
+
+def begin(talk: Conversation, code: str) -> Exchange:
+    return talk.execute(code, allow_stdin=True)
+
+
+def question(talk: Conversation, exchange: Exchange) -> str:
+    """Wait for the host's question about a cell and return its prompt."""
+    prompt: str = talk.wait_for_prompt(exchange)["content"]["prompt"]
+    assert prompt.startswith("Sentinel asks: ")
+    return prompt
+
+
+def boxes(exchange: Exchange) -> list[str]:
+    """Return the plain text of all that the host showed."""
+    return [
+        content["data"]["text/plain"] for content in exchange.contents("display_data", "update_display_data")
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with data, results and a home beside the notebook's."""
+    folder = tmp_path_factory.mktemp("mounting")
+    for name in ("data", "results", "home/.ssh", "home/rivers"):
+        (folder / name).mkdir(parents=True)
+    (folder / "data" / "table.csv").write_text("a\n1\n")
+    (folder / "home" / "rivers" / "elbe.txt").write_text("1094 km")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def book(folder: Path) -> Iterator[Notebook]:
+    """Return a notebook whose profile wants one folder to be written."""
+    mounts = [{"path": str(folder / "results"), "mode": "rw"}]
+    profiles = folder / "config" / "sentinel-kernel" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / "writing.json").write_text(
+        json.dumps({"extends": "strict", "filesystem": {"mounts": mounts}})
+    )
+    with notebook(
+        folder,
+        XDG_CONFIG_HOME=str(folder / "config"),
+        HOME=str(folder / "home"),
+        SENTINEL_PROFILE="writing",
+        SENTINEL_SPARE="off",
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def talk(book: Notebook) -> Conversation:
+    return Conversation(book.client)
+
+
+def test_profiles_folder_is_written_once_the_person_has_agreed_and_asked_about_once(
+    talk: Conversation, folder: Path
+) -> None:
+    results = folder / "results"
+    write = f"print(open({str(results)!r} + '/first.txt', 'w').write('x'))"
+    cell = begin(talk, write)
+    prompt = question(talk, cell)
+    assert f"the profile 'writing' wants to change the folder {results} of the host itself" in prompt
+    assert not list(results.iterdir())
+    talk.client.input("y")
+    assert talk.finish(cell).text == "1\n", boxes(cell)
+    assert (results / "first.txt").read_text() == "x"
+    # The same answer holds after a reset, where nobody is asked any more.
+    again = talk.run(f"%sentinel_reset\nprint(open({str(results)!r} + '/second.txt', 'w').write('xy'))")
+    assert again.text == "2\n", boxes(again)
+    assert (results / "second.txt").read_text() == "xy"
+
+
+def test_magic_shows_a_folder_and_keeps_the_variables_and_the_worker_may_die(
+    talk: Conversation, folder: Path
+) -> None:
+    talk.run("kept = [1, 2, 3]")
+    cell = begin(talk, f"%sentinel_mount {folder / 'data'}\nprint(kept, open('/mnt/data/table.csv').read())")
+    assert f"this cell wants to read the folder {folder / 'data'} of the host" in question(talk, cell)
+    talk.client.input("y")
+    assert talk.finish(cell).text == "[1, 2, 3] a\n1\n\n", boxes(cell)
+    assert f"/mnt/data  {folder / 'data'} (can be read)" in boxes(cell)[0]
+    refused = talk.run("open('/mnt/data/new', 'w')")
+    assert refused.reply["content"]["ename"] == "OSError"
+    assert "Read-only file system" in refused.reply["content"]["evalue"]
+    assert "/mnt/data" in boxes(talk.run("%sentinel_mount"))[0]
+    talk.run("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert talk.run("print(open('/mnt/data/table.csv').read())").text == "a\n1\n\n"
+    removed = talk.run("%sentinel_mount --remove data\nimport os; print(os.path.exists('/mnt/data'))")
+    assert removed.text == "False\n", boxes(removed)
+    assert "None were shown" not in boxes(talk.run("%sentinel_mount"))[0]  # the profile's folder still is
+    audit = boxes(talk.run("%sentinel_audit"))
+    assert audit
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ("~/nowhere", "there is no such folder on the host. HINT"),
+        ("~/rivers/elbe.txt", "it is a file. HINT → Name the folder that it lies in."),
+        ("~/.ssh", "it is hidden from every cell"),
+        ("/", "is no folder of data"),
+        ("/proc/self", "is no folder of data"),
+        ("~ rw", "programs on the host would run or obey what a cell writes there"),
+        ("/usr/share rw", "programs on the host would run or obey what a cell writes there"),
+    ],
+)
+def test_folder_that_is_not_shown_is_told_of_with_what_to_do(
+    talk: Conversation, typed: str, why: str
+) -> None:
+    cell = talk.finish(begin(talk, f"%sentinel_mount {typed}"))
+    assert cell.reply["content"]["ename"] == "MountError"
+    assert why in cell.reply["content"]["evalue"]
+
+
+def test_nobody_to_ask_or_no_is_a_refusal(talk: Conversation) -> None:
+    alone = talk.run("%sentinel_mount ~/rivers")
+    assert alone.reply["content"]["ename"] == "MountError"
+    assert "nobody can be asked here. HINT" in alone.reply["content"]["evalue"]
+    cell = begin(talk, "%sentinel_mount ~/rivers\nprint('ran')")
+    question(talk, cell)
+    talk.client.input("n")
+    assert talk.finish(cell).text == ""
+    assert "was not allowed" in cell.reply["content"]["evalue"]
+    assert talk.run("%sentinel_mount --remove rivers").reply["content"]["ename"] == "MountError"
+    assert "is not understood" in talk.run("%sentinel_mount a b c").reply["content"]["evalue"]
+
+
+def test_folder_goes_with_the_sandbox(talk: Conversation) -> None:
+    cell = begin(talk, "%sentinel_mount ~/rivers\nprint(open('/mnt/rivers/elbe.txt').read())")
+    question(talk, cell)
+    talk.client.input("y")
+    assert talk.finish(cell).text == "1094 km\n"
+    fresh = talk.run("%sentinel_reset\nimport os; print(os.listdir('/mnt'))")
+    assert fresh.text == "[]\n"
