@@ -1,6 +1,6 @@
 """Folders of the host that are shown in a running sandbox: which there are, and who makes and takes them away.
 
-The work is a forked process's (mount_helper.py), one at a time: a folder may lie on a disk that does not answer.
+The work is a forked process's (showing.py), one at a time: a folder may lie on a disk that does not answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sentinel_kernel.policy.planning import hidden_paths
 from sentinel_kernel.policy.shown_folder import MODES, MOST, PLACE, Surroundings, name_for
 from sentinel_kernel.record import MutableRecord
 from sentinel_kernel.supervisor.keeper import Keeper
-from sentinel_kernel.supervisor.mount_helper import run
+from sentinel_kernel.supervisor.showing import run
 from sentinel_kernel.supervisor.mount_layers import Task
 from sentinel_kernel.supervisor.mount_work import discard, sweep
 from sentinel_kernel.workspace.store import artifact_store
