@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 _MAP_TYPE_AND_ANONYMOUS: Final = 0x0F | 0x20  # <asm-generic/mman-common.h>
 _MAP_SHARED_ANONYMOUS: Final = 0x01 | 0x20
+_MAP_PRIVATE_ANONYMOUS: Final = 0x02 | 0x20
+_MAP_NORESERVE: Final = 0x4000
+_PRIVATE: Final = ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS | _MAP_NORESERVE, _MAP_PRIVATE_ANONYMOUS)
+"""Not what libraries' allocators (mimalloc, jemalloc) try to set aside, and do well without."""
+
+_PROT_WRITE: Final = 2
+_LARGE: Final = (1 << 64) - (1 << 27)
+"""A mapping of 128 MiB and more takes 20 ms to be touched, and some tenths of one to be held."""
+
 _RLIMIT_DATA: Final = 2  # <asm-generic/resource.h>
 _LIMIT_NUMBERS: Final = 0x0F
 """All that there are (RLIM_NLIMITS is 16); the Linux kernel refuses higher ones, which are held too. Each further bit
@@ -27,11 +36,15 @@ would double what other rules of the call fall into."""
 _OF_OTHERS: Final = ("sched_setscheduler", "sched_setparam", "sched_setattr", "setpriority", "ioprio_set")
 """What is aimed at pid 1 is refused (floor.py). In the filter that would take 32 rules each, one for each bit."""
 
-_ASKING: Final[dict[str, Region]] = {"prlimit64": (ArgumentTest(2, (1 << 64) - 1, 0),)}
-"""Where a call only asks, and is not held: each program that starts asks once for the size of its stack."""
+_FREE: Final[dict[str, Region]] = {
+    "prlimit64": (ArgumentTest(2, (1 << 64) - 1, 0),),
+    "mmap": (ArgumentTest(1, _LARGE, 0), _PRIVATE),
+}
+"""Where a call is not held: each program that starts asks once for the size of its stack; private mappings are many."""
 
 MEASURED: Final[tuple[tuple[str, Region], ...]] = (
     ("mmap", (ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS, _MAP_SHARED_ANONYMOUS),)),
+    ("mmap", (ArgumentTest(2, _PROT_WRITE, _PROT_WRITE), _PRIVATE)),
     ("memfd_create", EVERYTHING),
     ("shmget", EVERYTHING),
     ("semget", EVERYTHING),
@@ -42,9 +55,9 @@ MEASURED: Final[tuple[tuple[str, Region], ...]] = (
     ("prlimit64", EVERYTHING),
     ("setrlimit", (ArgumentTest(0, _LIMIT_NUMBERS, _RLIMIT_DATA),)),
 )
-"""Call -> where it is held. RLIMIT_DATA leaves out shared memory; System V's limits can't be set from here
-(ipc_namespaces(7) gives them to root alone); affinity and the soft
-RLIMIT_DATA are a process's own to change; sysinfo(2) tells of the machine."""
+"""Call -> where it is held. What RLIMIT_DATA refuses, nobody is told of (supervisor/refused_memory.py), and it leaves
+out shared memory; System V's limits can't be set from here (ipc_namespaces(7) gives them to root alone); affinity and
+the soft RLIMIT_DATA are a process's own to change; sysinfo(2) tells of the machine."""
 
 _HELD = Action(ActionKind.NOTIFY)
 _REASON = "it is counted against the profile's sizes"
@@ -60,10 +73,10 @@ def measured_policy(policy: CompiledPolicy) -> CompiledPolicy:
         number = policy.architecture.syscalls.get(name)
         if number is not None and number in rules:
             held = CompiledRule(name, number, region, _HELD, ORIGIN_SHARED, _REASON)
-            asking = [
+            free = [
                 replace(rule, tests=tests)
                 for rule in rules[number]
-                if name in _ASKING and (tests := intersection(rule.tests, _ASKING[name])) is not None
+                if name in _FREE and (tests := intersection(rule.tests, _FREE[name])) is not None
             ]
-            rules[number] = (held, *rules[number]) if region else reachable((*asking, held))
+            rules[number] = reachable((*free, held, *rules[number]))
     return replace(policy, rules=rules)

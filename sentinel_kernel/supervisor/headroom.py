@@ -70,6 +70,10 @@ class Headroom:
             written[process.pid] = bound
         self._written = written
 
+    def bound(self, process: int, worker: int) -> int | None:
+        """Return the limit that was written for a process, for a new one that of ``worker``; None: none was."""
+        return self._written.get(process, self._written.get(worker))
+
     def forget(self) -> None:
         """Write every limit again at the next :meth:`write`: somebody else has."""
         self._written = {}

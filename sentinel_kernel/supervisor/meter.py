@@ -14,6 +14,7 @@ from sentinel_kernel.supervisor.headroom import Headroom
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.memory_use import Machine, MemoryUse
 from sentinel_kernel.supervisor.processes import Processes
+from sentinel_kernel.supervisor.refused_memory import RefusedMemory
 from sentinel_kernel.supervisor.seen_machine import SeenMachine
 from sentinel_kernel.supervisor.shares import Shares
 from sentinel_kernel.supervisor.soft_memory import SoftMemory, file_limit, memory_limit
@@ -89,6 +90,7 @@ class Meter(Keeper):
         self._shares = current.handler.shares = Shares(current, self._use, self._processes)
         self._headroom = Headroom(self._processes, self._use)
         self._soft = SoftMemory(current)
+        self._shares.refusals = RefusedMemory(current, self, self._headroom, self._soft, self._machine)
         self._seen = SeenMachine(current.sandbox.shown)
         self._sizes = current.preparation.plan.sizes
         self._told_limits = None
@@ -96,16 +98,14 @@ class Meter(Keeper):
         self._cpu_seconds = self._cpu_before = self._cpu_total = 0.0
         self._cpu_at = time.monotonic()
         self._cpu_percent = 0.0
-        self._peak = 0
-        self._growth = 0.0
+        self._peak, self._growth = 0, 0.0
         self._least_allowed = self._allowed()
         """The least that was allowed since the cell began."""
         self._begun_at = 0.0
         self._measured_at = time.monotonic()
         self._data_peak = self._data_begun = self._data_now = 0
         self._over_since: float | None = None
-        self._due = time.monotonic() + _SETTLED_SECONDS
-        self._settle = self._due
+        self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
         self._show(current)
 
     def sandbox_gone(self, cause: dict[str, Any]) -> None:
@@ -191,7 +191,7 @@ class Meter(Keeper):
             grown = max(self._peak - self._soft.begun_at, self._data_peak - self._data_begun)
             suspect = self._shares.refused or may_be_memory(message, grown, self._bound())
             if suspect and (told := self.refused(None)) is not None:
-                self._send_limit(told)
+                self.send_limit(told)
         self._tell()
         self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
 
@@ -318,7 +318,7 @@ class Meter(Keeper):
         if self.running and worker > 0 and self._soft.due(used, int(allowed * SOFT_SHARE)):
             told = self._limit(current, "soft", used, allowed)
             if self._soft.raise_it(told):
-                self._send_limit(told)
+                self.send_limit(told)
         if used <= allowed or (
             used < self._soft.begun_at + (used >> 4) and allowed != self._sizes.memory_bytes
         ):
@@ -357,17 +357,18 @@ class Meter(Keeper):
         if worst is not None and current.worker_pid > 0:
             told["detail"] = f"{worst.name()} ({worst.anonymous_bytes >> 20} MiB)"
             if self._headroom.kill(worst):
-                self._send_limit(told)
+                self.send_limit(told)
             return None
         told["detail"] = "worker"
-        self._send_limit(told)
+        self.send_limit(told)
         if current.worker_pid <= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(current.sandbox.pidfd, signal.SIGKILL)
             return None
         return {"kind": "limit", "limit": told}
 
-    def _send_limit(self, limit: dict[str, Any]) -> None:
+    def send_limit(self, limit: dict[str, Any]) -> None:
+        """Tell the host of a limit."""
         self._send(protocol.EVENT_LIMIT, {"generation": self._generation, "limit": limit})
 
     def _tell(self) -> None:

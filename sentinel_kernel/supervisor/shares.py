@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.memory_use import MemoryUse
     from sentinel_kernel.supervisor.processes import Processes
+    from sentinel_kernel.supervisor.refused_memory import RefusedMemory
 
+_MAP_PRIVATE = 2  # <linux/mman.h>
 _MFD_CLOEXEC, _MFD_HUGETLB = 1, 4  # <linux/memfd.h>
 _IPC_CREAT = 0o1000  # <linux/ipc.h>; IPC_PRIVATE is the key 0
 _QUEUES = 64
@@ -62,6 +64,8 @@ class Shares:
         self._semaphore_bytes = 64 + 2 * (sizes.pids or _MANY_PROCESSES)
         self.refused = False
         """Memory was refused since somebody last took note."""
+        self.refusals: RefusedMemory | None = None
+        """Answers private mappings, which a process's own limit counts."""
 
         calls: dict[str, Callable[[Listener, Notification], bool]] = {
             "mmap": self._map,
@@ -90,6 +94,9 @@ class Shares:
 
     def _map(self, listener: Listener, notification: Notification) -> bool:
         length = notification.arguments[1]
+        if notification.arguments[3] & _MAP_PRIVATE and self.refusals is not None:
+            self.refused |= self.refusals.answer(listener, notification)
+            return True
         allowed = self._current.preparation.plan.sizes.memory_bytes
         if allowed is not None and not self._fits(length, int(allowed * _SHARE)):
             self.refused = True

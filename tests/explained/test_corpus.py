@@ -35,8 +35,6 @@ REPAIRED = 0.95
 WITHOUT = 0.15
 """How many programs may have no remedy at all."""
 OPEN = {
-    "memory_swallowed": "an allocation that was refused and swallowed leaves no trace outside",
-    "memory_in_a_child": "as above, in a child",
     "more_tasks_than_strict_has": "a thread that was refused and swallowed leaves no trace outside",
     "many_tasks_of_a_child": "whether its death is told varies, and its line is not",
     "large_file_swallowed": "a write that was refused and swallowed leaves no trace outside",

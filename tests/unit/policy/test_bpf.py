@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from sentinel_kernel.abi.architecture import AUDIT_ARCH_I386, AUDIT_ARCH_X86_64
+from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.bpf import (
     RET_ALLOW,
     RET_USER_NOTIF,
@@ -18,6 +19,7 @@ from sentinel_kernel.policy.bpf import (
 from sentinel_kernel.policy.compiled import CompiledPolicy, compile_policy
 from sentinel_kernel.policy.measured import measured_policy
 from sentinel_kernel.policy.profile import load_profile
+from sentinel_kernel.policy.regions import holds
 
 LOAD, RETURN, JUMP_EQUAL, AND, JUMP, JUMP_GREATER, JUMP_GREATER_EQUAL, JUMP_BITS = (
     0x20, 0x06, 0x15, 0x54, 0x05, 0x25, 0x35, 0x45,
@@ -132,3 +134,25 @@ def test_almost_every_changed_constant_of_a_filter_is_found_out(policy: Compiled
     # libseccomp ANDs the high half of an argument with 0 and compares with 0, and orders numbers by ranges that
     # have no call in them at the edge: such a change has no effect on any call.
     assert len(survived) <= len(right) // 50, survived
+
+
+@pytest.mark.parametrize(
+    ("size", "protection", "flags", "held"),
+    [
+        (128 << 20, 3, 0x22, True),
+        (1 << 40, 3, 0x22, True),
+        ((128 << 20) - 1, 3, 0x22, False),
+        (1 << 30, 1, 0x22, False),  # nothing can be written to it: it counts against nothing
+        (1 << 30, 3, 0x4022, False),  # set aside only
+        (1 << 30, 3, 0x02, False),  # a file's
+        (4096, 3, 0x21, True),  # shared
+    ],
+)
+def test_large_private_mappings_and_shared_ones_are_held(
+    size: int, protection: int, flags: int, *, held: bool
+) -> None:
+    policy = compile_policy(load_profile("strict"), "x86_64")
+    number = policy.architecture.syscalls["mmap"]
+    arguments = (0, size, protection, flags, (1 << 64) - 1, 0)
+    rule = next(one for one in measured_policy(policy).rules[number] if holds(one.tests, arguments))
+    assert (rule.action.kind is ActionKind.NOTIFY) is held
