@@ -1,4 +1,4 @@
-"""Kills one process of a kernel with SIGKILL in a cell that writes, a commit or a shutdown, and says what became of files.
+"""Kills one process of a kernel while a cell writes, a commit or a shutdown is under way; says what became of files.
 
 Run as whoever owns the kernels: KERNELSPEC_FOLDER ROLE PHASE MOMENTS SEED prints one JSON line a moment.
 """
@@ -102,13 +102,15 @@ class Kernel:
         self.client.wait_for_ready(timeout=SECONDS)
         self.seen = {}
         self.printed = ""
+        self.answered = threading.Event()
+        """A question was answered: what was asked for begins."""
 
     @property
     def host(self):
         """Return the host's pid."""
         return self.manager.provisioner.pid
 
-    def listen(self, message_id, until_idle=True):
+    def listen(self, message_id):
         """Take what comes of a cell until it is over or the host is gone, answering questions with yes."""
         end = time.monotonic() + SECONDS
         replied = idle = False
@@ -125,6 +127,7 @@ class Kernel:
             with contextlib.suppress(queue.Empty):
                 self.client.get_stdin_msg(timeout=0.001)
                 self.client.input("y")
+                self.answered.set()
             with contextlib.suppress(queue.Empty):
                 reply = self.client.get_shell_msg(timeout=0.001)
                 replied |= reply["parent_header"].get("msg_id") == message_id
@@ -142,6 +145,10 @@ class Kernel:
         wait_for(lambda: not any(is_alive(pid) for pid in self.seen.values()), f"the end of {self.seen}")
         self.log.close()
 
+    def wait_for_host(self):
+        """Wait until the host is gone."""
+        wait_for(lambda: not is_alive(self.host), "the host's end")
+
     def look(self):
         """Note which processes there are."""
         self.seen.update({f"{role} {pid}": pid for role, pid in roles(self.host).items()})
@@ -156,15 +163,17 @@ WRITES = f"""
 import os
 for number in range({FILES}):
     for name in (f'new-{{number}}.csv', f'old-{{number}}.csv'):
-        file = os.open(name, os.O_WRONLY | os.O_CREAT)
+        file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o644)
         os.write(file, f'new {{number}} '.encode().ljust({SIZE}, b'.'))
         os.close(file)
         print(name, flush=True)
 """
 
 
-def kill(kernel, role, seconds):
+def kill(kernel, role, phase, seconds):
     """Kill the process of ``role`` after some seconds, or as soon as there is one; tell whether there was one."""
+    if phase == "commit":
+        kernel.answered.wait(SECONDS)
     threading.Event().wait(seconds)
     end = time.monotonic() + 1.0
     while time.monotonic() < end and is_alive(kernel.host):
@@ -234,7 +243,7 @@ def main():
                 kernel.run(WRITES)
                 kernel.look()
             killed = []
-            killer = threading.Thread(target=lambda: killed.append(kill(kernel, role, seconds)))  # noqa: B023
+            killer = threading.Thread(target=lambda: killed.append(kill(kernel, role, phase, seconds)))  # noqa: B023
             if phase == "cell":
                 message_id = kernel.client.execute(WRITES)
             elif phase == "commit":
@@ -250,7 +259,7 @@ def main():
                     kernel.look()
             else:
                 killer.join()
-                wait_for(lambda: not is_alive(kernel.host), "the host's end")
+                kernel.wait_for_host()
             kernel.end()
             written = set(kernel.printed.split())
             faults, where, left = judge(kernel, written, phase)
