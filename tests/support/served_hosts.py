@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-PACKAGE, OTHER = "sentinel_tiny", "sentinel_other"
+PACKAGES = ("sentinel_one", "sentinel_two", "sentinel_three", "sentinel_four")
 _NOBODY = 65534
 _POSTGRES = "/usr/lib/postgresql"
 
@@ -91,7 +91,7 @@ def make_wheel(folder: Path, name: str) -> Path:
 
 def make_site(folder: Path) -> Path:
     """Make what is served: an index of packages below ``/simple``, and a repository of git at ``/repository.git``."""
-    for name in (PACKAGE, OTHER):
+    for name in PACKAGES:
         listed = folder / "simple" / name.replace("_", "-")
         wheel = make_wheel(listed, name)
         (listed / "index.html").write_text(f'<!doctype html><a href="{wheel.name}">{wheel.name}</a>')

@@ -67,7 +67,12 @@ class Connects:
     """Answers the fenced calls of one sandbox."""
 
     def __init__(
-        self, listener: Listener, machine: Mapping[str, int], decide: Decide, refuse: Refuse, told: Connections
+        self,
+        listener: Listener,
+        machine: Mapping[str, int],
+        decide: Decide,
+        refuse: Refuse,
+        told: Connections,
     ) -> None:
         """Serve ``listener``; ``machine`` gives the numbers of calls.
 
@@ -81,6 +86,8 @@ class Connects:
         self._epoll = select.epoll()
         self._pending: dict[int, _Pending] = {}
         self._connecting: set[bytes] = set()
+        self.asker: tuple[Request, float] | None = None
+        """Who last connected a socket of datagrams, and when (monotonic seconds)."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as own:
             self._outside = network_of(own)
         self._others = SocketCalls(listener, self._outside)
@@ -164,6 +171,8 @@ class Connects:
         if len(data) < length:
             return self._error(notification, errno.EFAULT)
         if not is_tcp(own):
+            if own.family != socket.AF_UNIX:
+                self.asker = request, time.monotonic()  # it is about to ask the name server, as a rule
             return False  # local sockets, and datagrams, which the sandbox's own network leads nowhere
         if length < 2:
             return self._error(notification, errno.EINVAL)

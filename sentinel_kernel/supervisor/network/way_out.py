@@ -14,6 +14,8 @@ from sentinel_kernel.policy.network import NetworkPolicy, show_address
 from sentinel_kernel.policy.network_document import policy_of
 from sentinel_kernel.policy.occurrence import as_host_refusal, host_refusal
 from sentinel_kernel.policy.text import shown
+from sentinel_kernel.policy.violation import Process
+from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.network.connections import Connections
 from sentinel_kernel.supervisor.network.connects import Connects
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.network import Decision
     from sentinel_kernel.policy.profile import Network
     from sentinel_kernel.policy.request import Request
+    from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.ledger import Ledger
     from sentinel_kernel.supervisor.network.connections import Connection
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 _OWN_SECONDS = 10.0
 _PASSES = 3
+_ASKED_SECONDS = 2.0
 
 
 class WayOut(Keeper):
@@ -152,7 +156,19 @@ class WayOut(Keeper):
             profile=self._current.preparation.profile.name,
             time_ms=int(time.time() * 1000),
         )
-        self._ledger.record(made)
+        self._ledger.record(self._with_asker(made))
+
+    def _with_asker(self, made: Violation) -> Violation:
+        """Return the refusal of a name with who asked, as far as that is known: datagrams have no sender's id."""
+        if self._current is None or self._connects is None or self._connects.asker is None:
+            return made
+        request, asked = self._connects.asker
+        if time.monotonic() - asked > _ASKED_SECONDS or request.is_worker:
+            return made  # the worker's own error tells where it came from
+        process = Process(request.pid, shown(request.command, 100), is_worker=False)
+        made = replace(made, process=process, confidence="likely")
+        places = self._current.handler.places
+        return made if places is None else places.described(made, request)
 
     # --- as a keeper
 
