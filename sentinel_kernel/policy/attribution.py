@@ -63,7 +63,7 @@ _BY_ERRNO: Mapping[int, tuple[str, ...]] = {
     errno.EFBIG: ("file_size",),
     errno.EMFILE: ("open_files",),
 }
-PATH_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS})
+PATH_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.EXDEV})
 
 
 def is_of_call(entry: Entry) -> bool:

@@ -53,6 +53,7 @@ _ALL = (
     Cause("path_hidden", "path", "The path exists on the host, and is not shown in the sandbox.", ("write",)),
     Cause("path_read_only", "path", "The place can't be written in the sandbox (EROFS, EACCES)."),
     Cause("path_denied", "path", "The path is shown, but covered, or not readable because of the sandbox."),
+    Cause("folder_rename", "path", "A folder of the host can't be renamed where changes are held (EXDEV)."),
     Cause("name_lookup", "network", "A host's name could not be looked up: the sandbox reaches no DNS server."),
     Cause("network_unreachable", "network", "An address lies outside the sandbox, which has no way out."),
     Cause(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.plan import BootPlan, MountEntry
 
 HIDDEN, READ_ONLY, DENIED = "path_hidden", "path_read_only", "path_denied"
+RENAME = "folder_rename"
 
 _MASKS = (MountKind.MASK_DIRECTORY, MountKind.MASK_FILE)
 _IN_MEMORY = (MountKind.TMPFS,)
@@ -75,6 +76,21 @@ def asks_host(path: str) -> bool:
         not any(is_within(path, place) for place in ("/proc", "/dev/fd", "/dev/pts", "/dev/shm"))
         and path != "/"
     )
+
+
+def why_not_renamed(old: str, new: str, seen: Seen, plan: BootPlan) -> Found | None:
+    """Return why ``old`` could not be renamed to ``new`` (EXDEV; both normal), if the layer that holds changes is why.
+
+    Such a layer can't rename a folder that lies in the host's own (overlayfs.rst, redirect_dir); a file it can.
+    """
+    mount = mount_of(old, plan)
+    if mount is None or mount.kind is not MountKind.OVERLAY or mount_of(new, plan) is not mount:
+        return None
+    if seen.inside is None or seen.outside is None:
+        return None
+    if not (stat.S_ISDIR(seen.inside.mode) and stat.S_ISDIR(seen.outside.mode)):
+        return None
+    return Found(RENAME, f"changes are held: {mount.target}")
 
 
 def why_path(

@@ -26,6 +26,7 @@ _KIND_OF_SUBJECT = {
     "path_hidden": "path",
     "path_read_only": "path",
     "path_denied": "path",
+    "folder_rename": "path",
     "name_lookup": "host",
     "network_unreachable": "address",
     "host_refused": "host",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -23,7 +24,14 @@ from sentinel_kernel.policy.attribution import (
 from sentinel_kernel.policy.failure_report import PROGRAM, read_report, typed
 from sentinel_kernel.policy.host_attribution import refused_host
 from sentinel_kernel.policy.occurrence import make_occurrence
-from sentinel_kernel.policy.path_attribution import HIDDEN, asks_host, normal, read_seen, why_path
+from sentinel_kernel.policy.path_attribution import (
+    HIDDEN,
+    asks_host,
+    normal,
+    read_seen,
+    why_not_renamed,
+    why_path,
+)
 from sentinel_kernel.policy.request import Request
 from sentinel_kernel.policy.text import shown
 from sentinel_kernel.policy.verdict import Verdict
@@ -35,7 +43,7 @@ from sentinel_kernel.supervisor.lookups import Lookups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledRule
@@ -144,10 +152,9 @@ class Explaining(Keeper):
                 questions.append({"program": entry.path[:255], **_search_paths(current)})
                 judges.append(partial(_program, current, entry, failure))
                 continue
-            for path in (entry.path, entry.path2):
-                if path is not None and path.startswith("/"):
-                    questions.append({"path": normal(path), "host": asks_host(normal(path))})
-                    judges.append(partial(_path, current, entry, failure, normal(path)))
+            for path, judge in _judged_paths(current, entry, failure):
+                questions.append({"path": path, "host": asks_host(path)})
+                judges.append(judge)
         if not questions:
             done(NOTHING)
             return
@@ -182,6 +189,20 @@ class Explaining(Keeper):
         self._lookups.close()
 
 
+def _judged_paths(
+    current: Current, entry: Entry, failure: Failure
+) -> Iterator[tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]]:
+    """Yield the paths to look up, and who judges what was found there."""
+    if entry.errno == errno.EXDEV:
+        # What can't be renamed is the old one of two.
+        if entry.path is not None and entry.path2 is not None and entry.path.startswith("/"):
+            yield normal(entry.path), partial(_renamed, current, entry, failure)
+        return
+    for path in (entry.path, entry.path2):
+        if path is not None and path.startswith("/"):
+            yield normal(path), partial(_path, current, entry, failure, normal(path))
+
+
 def _search_paths(current: Current) -> dict[str, str]:
     inside = str(current.preparation.plan.environment.get("PATH") or os.defpath)
     return {"inside": inside, "outside": os.environ.get("PATH") or os.defpath}
@@ -204,6 +225,17 @@ def _program(current: Current, entry: Entry, failure: Failure, answer: Mapping[s
         return NOTHING
     made = _made("program_absent", current.preparation.profile.name, "program shown: no", number=entry.errno)
     return _told(replace(made, subject=_subject("program", entry.path)), entry, failure)
+
+
+def _renamed(current: Current, entry: Entry, failure: Failure, answer: Mapping[str, Any]) -> dict[str, Any]:
+    if not answer or entry.path is None or entry.path2 is None:
+        return NOTHING
+    old, new = normal(entry.path), normal(entry.path2)
+    found = why_not_renamed(old, new, read_seen(answer), current.preparation.plan)
+    if found is None:
+        return NOTHING
+    made = _made(found.cause, current.preparation.profile.name, found.rule, number=entry.errno)
+    return _told(replace(made, subject=_subject("path", old)), entry, failure)
 
 
 def _path(

@@ -149,3 +149,25 @@ def test_folder_goes_with_the_sandbox(talk: Conversation) -> None:
     assert talk.finish(cell).text == "1094 km\n"
     fresh = talk.run("%sentinel_reset\nimport os; print(os.listdir('/mnt'))")
     assert fresh.text == "[]\n"
+
+
+def test_folder_of_the_host_that_is_renamed_is_explained_and_what_helps_works(
+    talk: Conversation, folder: Path
+) -> None:
+    (folder / "work" / "raw").mkdir()
+    (folder / "work" / "raw" / "a.txt").write_text("a")
+    cell = talk.run(
+        "import os\nos.mkdir('own'); os.rename('own', 'own2')  # one of the cell's own is no matter\nos.rename('raw', 'old')"
+    )
+    said = cell.reply["content"]["evalue"]
+    assert "Invalid cross-device link" in said
+    assert "HINT" in said
+    assert "shutil.move(old, new)" in said
+    moved = talk.run(
+        "import shutil\nshutil.move('raw', 'old')\nprint(os.listdir('old'), os.path.exists('raw'))"
+    )
+    assert moved.text == "['a.txt'] False\n"
+    assert (folder / "work" / "raw" / "a.txt").read_text() == "a"
+    # A file that can't be renamed across two places is no folder, and not the layer's doing.
+    across = talk.run("open('/tmp/x', 'w').close()\nos.rename('/tmp/x', 'x')").reply["content"]["evalue"]
+    assert "Sentinel" not in across
