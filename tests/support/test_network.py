@@ -49,12 +49,15 @@ while packet := control.recv(4096):
 class Hosts:
     """What a test has of its network."""
 
-    def __init__(self, near: int, far: int, names: Path, control: socket.socket) -> None:
+    def __init__(
+        self, near: int, far: int, names: Path, control: socket.socket, near_control: socket.socket
+    ) -> None:
         """``near`` and ``far`` are processes that keep the namespaces."""
         self.near = near
         self.far = far
         self._names = names
         self._control = control
+        self._near_control = near_control
 
     def prefix(self, folder: Path | str = "/") -> tuple[str, ...]:
         """Return what goes in front of a command, of any user's, to run it on the kernel's side in ``folder``."""
@@ -74,13 +77,23 @@ class Hosts:
         _ip(self.far, "address", "add", address, "dev", "lo")
 
     def listen(
-        self, address: str, port: int, *, kind: int = socket.SOCK_STREAM, backlog: int = 128
+        self,
+        address: str,
+        port: int,
+        *,
+        kind: int = socket.SOCK_STREAM,
+        backlog: int = 128,
+        near: bool = False,
     ) -> socket.socket:
-        """Return a socket that is bound out there, and listens if it is of TCP; ``port`` 0 takes any."""
+        """Return a socket that is bound out there, and listens if it is of TCP; ``port`` 0 takes any.
+
+        ``near``: it is bound on the kernel's side instead, outside its sandbox.
+        """
+        control = self._near_control if near else self._control
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         wanted: dict[str, Any] = {"family": family, "kind": kind, "address": address, "port": port}
-        self._control.send(json.dumps({**wanted, "backlog": backlog}).encode())
-        said, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
+        control.send(json.dumps({**wanted, "backlog": backlog}).encode())
+        said, descriptors, _, _ = socket.recv_fds(control, 4096, 1)
         if not descriptors:
             raise OSError(said.decode())
         return socket.socket(fileno=descriptors[0])
@@ -111,19 +124,25 @@ def network(folder: Path, names: Mapping[str, Sequence[str]]) -> Iterator[Hosts]
             _ip(process, "link", "set", device, "up")
         _ip(near, "route", "add", "default", "via", FAR_4)
         _ip(near, "-6", "route", "add", "default", "via", FAR_6)
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        stack.callback(ours.close)
-        with theirs:
-            maker = subprocess.Popen(
-                [*_enter(far, mount=False), sys.executable, "-I", "-c", _MAKER], stdin=theirs.fileno()
-            )
-        stack.callback(_end, maker)
-        hosts = Hosts(near, far, hosts_file, ours)
+        controls = [_maker(stack, process) for process in (far, near)]
+        hosts = Hosts(near, far, hosts_file, *controls)
         for address in dict.fromkeys(address for addresses in names.values() for address in addresses):
             if address not in (NEAR_4, NEAR_6) and not address.startswith("127.") and address != "::1":
                 hosts.add(address)
         hosts.rename(names)
         yield hosts
+
+
+def _maker(stack: contextlib.ExitStack, process: int) -> socket.socket:
+    """Start who makes sockets in a namespace, and return where it is asked for them."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    stack.callback(ours.close)
+    with theirs:
+        maker = subprocess.Popen(
+            [*_enter(process, mount=False), sys.executable, "-I", "-c", _MAKER], stdin=theirs.fileno()
+        )
+    stack.callback(_end, maker)
+    return ours
 
 
 def _keep(stack: contextlib.ExitStack, *namespaces: str) -> int:
