@@ -75,8 +75,8 @@ class Outcome(MutableRecord):
 def questions(change: Change) -> tuple[str, ...]:
     """Return what of ``QUESTIONS`` a person has to say yes to before this is committed; pure."""
     asked = []
-    if change.kind in (kinds.CHANGED, kinds.MODE):
-        asked.append("overwrite")
+    if change.kind == kinds.MODE or (change.kind == kinds.CHANGED and not change.conflict):
+        asked.append("overwrite")  # in a conflict nothing is: the cell's file is put beside the host's
     if change.kind == kinds.DELETED:
         asked.append("delete")
     if change.committable in committable.ASKED or (change.kind == kinds.MODE and change.executable):

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from sentinel_kernel.workspace.layer import Layer
     from sentinel_kernel.workspace.marks import Key
 
-MOST_AT_A_TIME = 256
-"""Each holds a descriptor with a lease meanwhile."""
-
 _PARKED = "committed-"
 _LOOKED_AT = 10_000
 
@@ -59,7 +56,7 @@ class _Aside(MutableRecord):
 def give_up(layer: Layer, settled: Sequence[Settled], folders: Sequence[str] = ()) -> int:
     """Give up the upper layer's entries of ``settled``, and the covers of ``folders``; return how many are gone.
 
-    What can't be given up stays, is marked as committed, and shadows the host's as before. Nothing is raised.
+    What can't be given up stays, is marked as committed, and shadows the host's as before. Nothing is raised for it.
     """
     if layer.context < 0 or layer.parked < 0:
         for one in settled:
@@ -70,56 +67,65 @@ def give_up(layer: Layer, settled: Sequence[Settled], folders: Sequence[str] = (
     above = {one.path.rpartition("/")[0] for one in settled} - {""}
     for path in sorted({*folders, *above}):
         _uncover(layer, path)
-    gone = 0
-    rest = list(settled)
-    while rest or folders:
-        batch, rest, folders = rest[:MOST_AT_A_TIME], rest[MOST_AT_A_TIME:], ()
-        aside = [found for one in batch if (found := _move_aside(layer, one)) is not None]
+    if above or folders:
         mounts.reconfigure(layer.context)
-        moved_back = False
-        for entry in aside:
-            if _is_seen(layer, entry.settled) and (entry.lease < 0 or is_kept(entry.lease, alone=True)):
-                with contextlib.suppress(OSError):
-                    os.unlink(entry.name, dir_fd=layer.parked)
-                gone += 1
-            else:
-                moved_back = True
-                _move_back(layer, entry)
-            if entry.lease >= 0:
-                os.close(entry.lease)
-        if moved_back:
-            mounts.reconfigure(layer.context)
-    return gone
+    return sum(_give_up_one(layer, one) for one in settled)
+
+
+def _give_up_one(layer: Layer, one: Settled) -> bool:
+    """Give one up. Who uses its name within these microseconds may be told ESTALE or ENOENT."""
+    aside = _move_aside(layer, one)
+    if aside is None:
+        return False
+    try:
+        mounts.reconfigure(layer.context)
+        if _is_seen(layer, one) and (aside.lease < 0 or is_kept(aside.lease, alone=True)):
+            with contextlib.suppress(OSError):
+                os.unlink(aside.name, dir_fd=layer.parked)
+            return True
+        _move_back(layer, aside)
+        mounts.reconfigure(layer.context)
+        return False
+    finally:
+        if aside.lease >= 0:
+            os.close(aside.lease)
 
 
 def _move_aside(layer: Layer, one: Settled) -> _Aside | None:
+    """Move it to a folder that cells don't see; None where it is in use or has changed, which is noted at it."""
     lease = -1
     name = f"{_PARKED}{os.urandom(8).hex()}"
     try:
         with folder_of(layer.upper, one.path) as (folder, last):
             if one.cell is not None:
                 lease, _ = open_plain(folder, last)
-                if not take_lease(lease, alone=True) or key_of(os.fstat(lease)) != one.cell:
-                    if one.host is not None and key_of(os.fstat(lease)) == one.cell:
-                        mark(lease, one.host)
-                    os.close(lease)
-                    return None
+                alone = take_lease(lease, alone=True)
+                if not alone or key_of(os.fstat(lease)) != one.cell:
+                    _mark(lease, one)
+                    raise _InUse
             elif not _is_whiteout(status_of(folder, last)):
                 return None
             with acting_as(layer.writer):  # nobody else has an id in that file system
                 rename_to_free_name(folder, last, layer.parked, name)
+        moved = status_of(layer.parked, name)
+        aside = _Aside(one, name, lease)
+        if moved is None or (lease >= 0 and moved.st_ino != os.fstat(lease).st_ino):
+            _move_back(layer, aside)  # the cell has put another in its place meanwhile
+            raise _InUse
     except OSError:
         if lease >= 0:
             os.close(lease)
         return None
-    moved = status_of(layer.parked, name)
-    aside = _Aside(one, name, lease)
-    if moved is None or (lease >= 0 and moved.st_ino != os.fstat(lease).st_ino):
-        _move_back(layer, aside)  # the cell has put another in its place meanwhile
-        if lease >= 0:
-            os.close(lease)
-        return None
     return aside
+
+
+class _InUse(OSError):
+    """Somebody has the file open, or has changed it."""
+
+
+def _mark(file: int, one: Settled) -> None:
+    if one.host is not None and one.cell is not None and os.fstat(file).st_ino == one.cell[0]:
+        mark(file, one.host, one.cell)
 
 
 def _move_back(layer: Layer, one: _Aside) -> None:
@@ -127,8 +133,11 @@ def _move_back(layer: Layer, one: _Aside) -> None:
     with contextlib.suppress(OSError), folder_of(layer.upper, one.settled.path) as (folder, last):
         with acting_as(layer.writer):
             rename_to_free_name(layer.parked, one.name, folder, last)
-        if one.lease >= 0 and one.settled.host is not None:
-            mark(one.lease, one.settled.host)
+        cell = one.settled.cell
+        if one.lease >= 0 and cell is not None:
+            # The renames have changed its ctime, and nobody but them: the lease tells.
+            now = key_of(os.fstat(one.lease))
+            _mark(one.lease, Settled(one.settled.path, one.settled.host, (*cell[:3], now[3])))
 
 
 def _is_seen(layer: Layer, one: Settled) -> bool:
@@ -150,10 +159,9 @@ def _note(layer: Layer, one: Settled) -> None:
     if one.cell is None or one.host is None:
         return
     with contextlib.suppress(OSError), folder_of(layer.upper, one.path) as (folder, last):
-        file, status = open_plain(folder, last)
+        file, _ = open_plain(folder, last)
         try:
-            if key_of(status) == one.cell:
-                mark(file, one.host)
+            _mark(file, one)
         finally:
             os.close(file)
 

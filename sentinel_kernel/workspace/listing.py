@@ -18,7 +18,13 @@ from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.change import Change
 from sentinel_kernel.workspace.giving_up import Settled
 from sentinel_kernel.workspace.layer import MAXIMUM_DEPTH, MAXIMUM_PATH_BYTES, open_plain, status_of
-from sentinel_kernel.workspace.marks import committed_as, is_opaque, is_white_file, key_of
+from sentinel_kernel.workspace.marks import (
+    committed_as,
+    is_opaque,
+    is_white_file,
+    key_of,
+    may_hold_white_files,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +67,8 @@ class _Level(MutableRecord):
     names: Iterator[str]
     opaque: bool
     """Nothing of the host's folder is seen here, but what the cell put there."""
+    white_files: bool
+    """An empty file may stand for a deleted one."""
     refused: str = ""
     """Why nothing in it can be committed."""
     ended: bool = False
@@ -128,7 +136,17 @@ class _Walk:
                 outside = open_beneath(lower, name, os.O_PATH | _FOLDER)
         except OSError:
             outside = -1  # none there, or none that may be entered
-        self._levels.append(_Level(path, inside, outside, _names(inside), is_opaque(inside), refused))
+        self._levels.append(
+            _Level(
+                path,
+                inside,
+                outside,
+                _names(inside),
+                is_opaque(inside),
+                may_hold_white_files(inside),
+                refused,
+            )
+        )
 
     def _leave(self) -> None:
         level = self._levels.pop()
@@ -154,7 +172,7 @@ class _Walk:
         elif not stat.S_ISREG(mode):
             if lower is None or not _same_link(level, name, upper, lower):
                 yield self._special(path, upper, lower)
-        elif upper.st_size == 0 and is_white_file(level.upper, name):
+        elif upper.st_size == 0 and level.white_files and is_white_file(level.upper, name):
             yield from self._gone(level, path, upper, lower)
         else:
             yield from self._file(level, path, name, upper, lower)

@@ -35,19 +35,22 @@ def uncover(folder: int) -> None:
         os.removexattr(folder, _OPAQUE)
 
 
+def may_hold_white_files(folder: int) -> bool:
+    """Tell whether an empty file with a mark of its own stands for a deleted one here (Linux 6.7)."""
+    return _read(folder, _OPAQUE) == b"x"
+
+
 def is_white_file(folder: int, name: str) -> bool:
-    """Tell whether an empty file stands for a deleted one (Linux 6.7), which is so in marked folders alone."""
-    if _read(folder, _OPAQUE) != b"x":
-        return False
+    """Tell whether an empty file of such a folder stands for a deleted one."""
     return _read(f"/proc/self/fd/{folder}/{name}", _WHITEOUT) is not None
 
 
-def mark(file: int, committed: Key) -> None:
-    """Note at an open file of the upper layer which file of the host it was committed as."""
-    status = os.fstat(file)
+def mark(file: int, host: Key, cell: Key) -> None:
+    """Note at an open file of the upper layer which file of the host it was committed as, and in which state."""
+    same = key_of(os.fstat(file)) == cell
     # The note is a change of ctime itself: what changes a file within these milliseconds changes its size or time too.
-    until = time.time_ns() + _NOTED_WITHIN_NS
-    words = (*committed, status.st_size, status.st_mtime_ns, until)
+    until = time.time_ns() + _NOTED_WITHIN_NS if same else 0
+    words = (*host, cell[1], cell[2], until)
     with contextlib.suppress(
         OSError
     ):  # no room, or not ours: the next commit asks once more than it needed to

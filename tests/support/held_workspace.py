@@ -185,7 +185,6 @@ def _main(work: str, store: str) -> None:
             handler.serve_waiting()
 
     worked_on = _Work(sandbox.held, plan.identity, store)
-    _import_all()
     try:
         _say({"ready": True})
         for line in sys.stdin:
@@ -257,6 +256,7 @@ class _Work:
     def __init__(self, held: Any, identity: Any, store: str) -> None:
         from sentinel_kernel.workspace.layer import Layer
 
+        _import_all()
         self._folder = held.folders[0]
         self._store = store
         root = os.geteuid() == 0
