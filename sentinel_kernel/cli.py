@@ -157,8 +157,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("audit", help="look up what ran, what was refused and what was used")
     add_commands(command)
-    from sentinel_kernel import cli_lab, cli_mcp, cli_scan, cli_wheels  # noqa: PLC0415 - as above
+    from sentinel_kernel import cli_artifacts, cli_lab, cli_mcp, cli_scan, cli_wheels  # noqa: PLC0415 - as above
 
+    cli_artifacts.add_commands(commands)
     cli_lab.add_commands(commands)
     cli_mcp.add_commands(commands)
     cli_scan.add_commands(commands)
