@@ -62,7 +62,13 @@ def why_fresh(told: Json, *, chinese: bool) -> str:
             if chinese
             else "it lists hosts, and this sandbox was made without a way out"
         )
-    calls = [item for item in obstacles if item not in ("filesystem", "network")]
+    if "proxy" in obstacles:
+        parts.append(
+            "它的 HTTP 规则或软件包索引不同"
+            if chinese
+            else "its rules of HTTP or its index of packages are others"
+        )
+    calls = [item for item in obstacles if item not in ("filesystem", "network", "proxy")]
     if calls:
         names = _names(calls, chinese=chinese)
         parts.append(

@@ -51,7 +51,8 @@ def network(policy: CompiledPolicy) -> str:
     alone = "the sandbox alone: no other machine, no service of this one"
     network = policy.profile.network
     if network.leads_out:
-        return f"{', '.join(network.hosts)}; else {alone}"
+        asked = dict.fromkeys(f"requests to {rule.host.text}" for rule in network.http)
+        return f"{', '.join((*network.hosts, *asked))}; else {alone}"
     return f"{alone}; {_NAMES}" if network.allow_dns else alone
 
 

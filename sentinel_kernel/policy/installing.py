@@ -25,7 +25,7 @@ _DIRECT: Final = "localhost,127.0.0.1,::1"
 def way_out_variables(network: Network, wheels: str = "") -> dict[str, str]:
     """Return the environment variables for a profile's ``network``; ``wheels`` is a folder of wheels, or empty."""
     variables = dict(_USUAL)
-    if network.leads_out or network.http:
+    if network.leads_out:
         variables |= _TRIES
     if network.index:
         variables |= {"PIP_INDEX_URL": network.index, "UV_DEFAULT_INDEX": network.index}

@@ -56,8 +56,8 @@ class Network(Record):
 
     @property
     def leads_out(self) -> bool:
-        """Whether there are hosts that can be reached."""
-        return self.allow and bool(self.hosts)
+        """Whether there are hosts that can be reached, by programs themselves or through the proxy."""
+        return bool(self.http) or (self.allow and bool(self.hosts))
 
 
 class MountRule(Record):
@@ -75,6 +75,8 @@ class Filesystem(Record):
     allow_write_overlay: bool = True
     commit: str = "none"
     """Which files that cells wrote reach the host by themselves at a cell's end: one of COMMITS."""
+    rootfs: str = ""
+    """A folder whose tree takes the place of the host's system folders; empty: they are the host's."""
 
 
 class Profile(Record):

@@ -219,7 +219,7 @@ def prepare(
 
 def _way_out(network: Network, wheels: str) -> tuple[dict[str, str], tuple[tuple[str, str, str, int], ...]]:
     """Return the variables and the sockets inside that go with a way out, or with packages that are there already."""
-    if not (network.leads_out or network.http or network.index or wheels):
+    if not (network.leads_out or network.index or wheels):
         return {}, ()
     from sentinel_kernel.policy.installing import (  # noqa: PLC0415 - most sandboxes have no way out
         way_out_sockets,

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.policy.http_rules import HttpPolicy
+    from sentinel_kernel.policy.network import HostRule
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.ledger import Ledger
-    from sentinel_kernel.supervisor.recorder import Recorder
+    from sentinel_kernel.supervisor.network.way_out import WayOut
 
 SOCKET = "proxy"
 """The name of the listening socket among those of the plan."""
@@ -38,17 +39,18 @@ class Proxying(Keeper):
         self,
         host_pid: Callable[[], int],
         ledger: Ledger,
-        recorder: Recorder,
+        way_out: WayOut,
     ) -> None:
-        """``host_pid`` is the host kernel, whose environment and keyring hold the secrets."""
+        """``host_pid`` is the host kernel, whose environment holds secrets; ``way_out`` has the hosts in force."""
         self._host_pid = host_pid
         self._ledger = ledger
-        self._recorder = recorder
+        self._way_out = way_out
         self._current: Current | None = None
         self._pid = 0
         self._control: socket.socket | None = None
         self._ended: list[int] = []
         self._not_before = 0.0
+        self._rules: tuple[HostRule, ...] = ()
 
     def sandbox_ready(self, current: Current, generation: int) -> None:  # noqa: ARG002 - all are told alike
         """Watch its listening socket, if the profile has rules of HTTP."""
@@ -61,9 +63,11 @@ class Proxying(Keeper):
         self._end()
         self._current = None
 
-    def renew(self) -> None:
-        """Have the next connection served by the rules that are in force by then; what is open is closed."""
-        self._end()
+    def catch_up(self) -> dict[str, Any] | None:
+        """End a proxy that was made for other hosts; the next connection is served by those in force by then."""
+        if self._pid and self._way_out.policy().rules != self._rules:
+            self._end()
+        return None
 
     def descriptors(self) -> Sequence[int]:
         """Return the proxy's reports, or what is connected to while there is none."""
@@ -106,11 +110,11 @@ class Proxying(Keeper):
 
     def _start(self, current: Current, listening: socket.socket) -> None:
         from sentinel_kernel.policy.http_rules import HttpPolicy  # noqa: PLC0415 - few sandboxes have a proxy
-        from sentinel_kernel.policy.network_document import policy_of  # noqa: PLC0415 - as above
 
         self._reap()
         network = current.preparation.profile.network
-        policy = HttpPolicy(policy_of(network, frozenset()), network.http, network.secrets)
+        policy = HttpPolicy(self._way_out.policy(), network.http, network.secrets)
+        self._rules = policy.network.rules
         host_pid = self._host_pid()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -142,8 +146,26 @@ class Proxying(Keeper):
                 self._report(current, _fields(packet))
 
     def _report(self, current: Current, fields: dict[str, Any]) -> None:
-        """Tell of a request that was refused; what was no request at all has no host."""
-        if fields["verdict"] != "refused" or not fields["host"]:
+        """Take note of a request; one that was refused is told. What was no request at all has no host."""
+        if not fields["host"]:
+            return
+        from sentinel_kernel.supervisor.network.connections import Connection  # noqa: PLC0415 - imported by now
+
+        now = int(time.time() * 1000)
+        self._way_out.requested(
+            Connection(
+                fields["host"],
+                fields["address"],
+                fields["port"],
+                fields["verdict"],
+                f"network.http: {fields['reason'] or fields['method']}",
+                now - fields["milliseconds"],
+                now,
+                bytes_out=fields["sent"],
+                bytes_in=fields["received"],
+            )
+        )
+        if fields["verdict"] != "refused":
             return
         from sentinel_kernel.policy.occurrence import host_refusal  # noqa: PLC0415 - for cells that are refused alone
 

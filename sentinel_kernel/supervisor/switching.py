@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
     from sentinel_kernel.policy.plan import Sizes
-    from sentinel_kernel.policy.profile import Profile
+    from sentinel_kernel.policy.profile import Network, Profile
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.preparation import StartRequest
 
@@ -90,6 +90,8 @@ def change_profile(current: Current, request: StartRequest, name: str) -> tuple[
         obstacles.insert(0, "filesystem")
     if profile.network.leads_out and not current.preparation.plan.fenced:
         obstacles.insert(0, "network")
+    elif _made_for(profile.network) != _made_for(old.network):
+        obstacles.insert(0, "proxy")
     if obstacles:
         return request, {"live": False, "obstacles": obstacles}
     before = current.preparation.plan.sizes
@@ -108,6 +110,11 @@ def change_profile(current: Current, request: StartRequest, name: str) -> tuple[
     }
     current.handler.policy = policy
     return replace(request, profile=name), told
+
+
+def _made_for(network: Network) -> tuple[object, ...]:
+    """Return what a sandbox's proxy and its environment are made for at the start."""
+    return network.http, network.secrets, network.index
 
 
 def apply_sizes(current: Current, sizes: Sizes) -> list[str]:

@@ -90,16 +90,16 @@ class Watchers:
 
     def _serve_inside(self, current: Current) -> None:
         """Bring in who serves what boot has bound inside."""
-        if "proxy" in current.sandbox.sockets and self._proxying is None:
-            from sentinel_kernel.supervisor.proxying import Proxying  # noqa: PLC0415 - few sandboxes have a proxy
-
-            self._proxying = Proxying(self._host_pid, self._ledger, self.recorder)
-            self._keepers.append(self._proxying)
         if current.preparation.plan.fenced and self.way_out is None:
             from sentinel_kernel.supervisor.network.way_out import WayOut  # noqa: PLC0415 - few sandboxes have one
 
             self.way_out = WayOut(self._ledger, self.recorder.connection)
             self._keepers.append(self.way_out)
+        if "proxy" in current.sandbox.sockets and self.way_out is not None and self._proxying is None:
+            from sentinel_kernel.supervisor.proxying import Proxying  # noqa: PLC0415 - few sandboxes have a proxy
+
+            self._proxying = Proxying(self._host_pid, self._ledger, self.way_out)
+            self._keepers.append(self._proxying)
 
     def configure(self, message: dict[str, Any]) -> None:
         """Take the settings of a start request."""

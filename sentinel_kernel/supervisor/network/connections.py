@@ -81,6 +81,11 @@ class Connections:
         self._tell(made)
         self._note(made)
 
+    def requested(self, made: Connection) -> None:
+        """Take note of a request that the proxy has passed on, or refused, and that is over."""
+        self._tell(made)
+        self._note(made)
+
     def _tell(self, made: Connection) -> None:
         self.told.append(made)
         del self.told[:-_MOST_TOLD]

@@ -82,6 +82,10 @@ class WayOut(Keeper):
             self._names.forget()
         return self._connects is not None
 
+    def requested(self, made: Connection) -> None:
+        """Take note of a request that went through the proxy."""
+        self._connections.requested(made)
+
     def told(self) -> dict[str, Any]:
         """Return what the person is shown."""
         self._connections.serve()
