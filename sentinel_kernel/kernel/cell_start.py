@@ -12,6 +12,7 @@ from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.limit_magic import LimitChange
 from sentinel_kernel.kernel.magics import Switch, UsageError
 from sentinel_kernel.kernel.mount_arguments import MountWanted
+from sentinel_kernel.kernel.network_arguments import NetworkWanted
 from sentinel_kernel.kernel.page_arguments import EXPLAIN, PageWanted
 from sentinel_kernel.kernel.preflight_magic import PreflightChange
 from sentinel_kernel.kernel.unavailable import answer_cell
@@ -59,7 +60,7 @@ class CellStart:
     def _refuse_usage(self, cell: Cell, text: str) -> None:
         self.refuse(cell, {"ename": "UsageError", "evalue": text, "traceback": [f"UsageError: {text}"]})
 
-    def _act(self, cell: Cell, actions: list[Action]) -> None:  # noqa: C901 - one branch a kind of magic
+    def _act(self, cell: Cell, actions: list[Action]) -> None:  # noqa: C901, PLR0911 - one branch a kind of magic
         """Carry out the magics in order; a switch waits for its sandbox."""
         while actions:
             action = actions.pop(0)
@@ -77,6 +78,9 @@ class CellStart:
                 return
             if isinstance(action, MountWanted):
                 self._mount(cell, action, actions)
+                return
+            if isinstance(action, NetworkWanted):
+                self._network(cell, action, actions)
                 return
             if action == "gauge":
                 self._host.gauge.want(cell)
@@ -134,6 +138,18 @@ class CellStart:
             self.refuse(cell, {"ename": "MountError", "evalue": why, "traceback": [f"MountError: {why}"]})
 
         self._mounting().run(cell, wanted, lambda call: self._current(cell, call), done, refuse)
+
+    def _network(self, cell: Cell, wanted: NetworkWanted, rest: list[Action]) -> None:
+        from sentinel_kernel.kernel.network_magics import NetworkMagics  # noqa: PLC0415 - few ask for it
+
+        def done(page: Json) -> None:
+            cell.displays.append(page)
+            self._act(cell, rest)
+
+        def refuse(why: str) -> None:
+            self.refuse(cell, {"ename": "NetworkError", "evalue": why, "traceback": [f"NetworkError: {why}"]})
+
+        NetworkMagics(self._host).run(cell, wanted, lambda call: self._current(cell, call), done, refuse)
 
     def _mounting(self) -> Mounting:
         if self._mounts is None:
@@ -199,9 +215,7 @@ class CellStart:
             self.refuse(cell, error)
             return
         if host.lifecycle.ready.get("writable"):
-            self._mounting().settle(
-                cell, lambda call: self._current(cell, call), lambda: self._open(cell)
-            )
+            self._mounting().settle(cell, lambda call: self._current(cell, call), lambda: self._open(cell))
             return
         preflight = host.preflight
         if preflight.refuses and (error := preflight.examine(cell)):

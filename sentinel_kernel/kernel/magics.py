@@ -12,6 +12,9 @@ from sentinel_kernel.kernel.limit_magic import LimitChange, LimitTyped, read_lin
 from sentinel_kernel.kernel.mount_arguments import MOUNT, MountWanted
 from sentinel_kernel.kernel.mount_arguments import USAGE as MOUNT_USAGE
 from sentinel_kernel.kernel.mount_arguments import read_line as read_mount
+from sentinel_kernel.kernel.network_arguments import USAGE as NETWORK_USAGE
+from sentinel_kernel.kernel.network_arguments import NetworkWanted
+from sentinel_kernel.kernel.network_arguments import read_line as read_network
 from sentinel_kernel.kernel.page_arguments import EXPLAIN, VIOLATIONS, PageWanted, read_page
 from sentinel_kernel.kernel.preflight_magic import USAGE as PREFLIGHT_USAGE
 from sentinel_kernel.kernel.preflight_magic import PreflightChange, read_change, too_little
@@ -46,7 +49,7 @@ class Switch(Record):
     how: str = ""
 
 
-Action = Switch | LimitChange | PageWanted | PreflightChange | FilesWanted | MountWanted | str
+Action = Switch | LimitChange | PageWanted | PreflightChange | FilesWanted | MountWanted | NetworkWanted | str
 """What a checked magic line does: a switch, limits, or the page that it shows (status, live, profiles, help)."""
 
 _USAGE = {
@@ -55,6 +58,7 @@ _USAGE = {
     "sentinel_gauge": " [summary on|off]",
     "sentinel_limit": " [NAME=VALUE ...]",
     MOUNT: MOUNT_USAGE,
+    **NETWORK_USAGE,
     "sentinel_preflight": PREFLIGHT_USAGE,
     "sentinel_profile": " [NAME [--carry|--fresh]]",
     "sentinel_status": " [--live]",
@@ -90,7 +94,7 @@ class Magics:
         """Return what the lines do. Raises UsageError for the first one that can't be done."""
         return [self._check(line) for line in lines]
 
-    def _check(self, line: MagicLine) -> Action:  # noqa: C901, PLR0911 - one return a kind of magic
+    def _check(self, line: MagicLine) -> Action:  # noqa: C901, PLR0911, PLR0912 - one a kind of magic
         words = line.argument_text.split()
         if line.name not in HOST_MAGICS:
             raise self._unknown(line)
@@ -98,6 +102,10 @@ class Magics:
             return self._files(line)
         if line.name == "sentinel_limit":
             return self._limits(words, line.line_number)
+        if line.name in NETWORK_USAGE:
+            if (network := read_network(line.name, line.argument_text)) is None:
+                raise self._not_understood(line)
+            return network
         if line.name == MOUNT:
             if (mount := read_mount(line.argument_text)) is None:
                 raise self._not_understood(line)
@@ -311,6 +319,19 @@ class Magics:
                 self._say(
                     "show a folder of the host to the cells, once you agree; rw: let them change it; variables stay",
                     "经您同意后向单元格显示主机文件夹；rw：允许修改；变量会保留",
+                ),
+            ),
+            (
+                "%sentinel_allow HOST:PORT",
+                self._say(
+                    "reach a host, once you agree; until the kernel ends",
+                    "经您同意后可访问主机，直至内核结束",
+                ),
+            ),
+            (
+                "%sentinel_net",
+                self._say(
+                    "hosts, what was tried, sent and received", "可访问的主机，以及尝试、发送与接收的记录"
                 ),
             ),
             (

@@ -52,7 +52,7 @@ def read_hosts(network: Reader, base: Network) -> Network:
 
 def rules_of(network: Network, granted: Iterable[str] = ()) -> tuple[HostRule, ...]:
     """Return the rules in force: those of the profile, if it lets anything out, and those of the person's own."""
-    texts = dict.fromkeys((*(network.hosts if network.allow else ()), *granted))
+    texts = dict.fromkeys((*network.hosts, *granted) if network.allow else ())
     return tuple(parse_rule(text) for text in texts)
 
 

@@ -38,6 +38,8 @@ OP_ANSWER = "answer"
 """The person's answer (``answer``: policy/asking.py) to the question ``ask``."""
 OP_LIMIT = "limit"
 """Sets limits of the person's own (``limits``), or asks for those in force (without any)."""
+OP_NETWORK = "network"
+"""Asks for the hosts in force and what was tried (``do``: list), or allows a ``rule`` of hosts (``do``: allow)."""
 OP_MOUNT = "mount"
 """Shows a folder of the host in the running sandbox (supervisor/live_mounts.py; ``do``: list, look, add, remove)."""
 OP_PERSON = "person"
@@ -75,6 +77,7 @@ EVENT_AUDIT = "audit"
 """The audit's state where it changed (``audit``: state, reason, remedy, path, and what was lost)."""
 
 HOST_MAGICS = (
+    "sentinel_allow",
     "sentinel_audit",
     "sentinel_commit",
     "sentinel_discard",
@@ -85,6 +88,7 @@ HOST_MAGICS = (
     "sentinel_help",
     "sentinel_limit",
     "sentinel_mount",
+    "sentinel_net",
     "sentinel_preflight",
     "sentinel_profile",
     "sentinel_reset",

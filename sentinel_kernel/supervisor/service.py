@@ -46,6 +46,7 @@ class Service:
             protocol.OP_LIMIT: session.limit,
             protocol.OP_FILES: session.files,
             protocol.OP_MOUNT: session.mount,
+            protocol.OP_NETWORK: session.network,
             protocol.OP_PERSON: session.person,
             protocol.OP_AUDIT: session.audit,
             protocol.OP_WORDS: session.words,

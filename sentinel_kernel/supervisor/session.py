@@ -74,6 +74,8 @@ class Session:
         """Speak to the kernel's next host from here on; it starts its sandbox itself."""
         self._host = self.life.host = host
         self.watchers.questions.forget()
+        if self.watchers.way_out is not None:
+            self.watchers.way_out.forget()
         self._waiting.clear()  # nobody waits for an answer any more
         self.life.request = None
         self.life.ending = False
@@ -275,6 +277,18 @@ class Session:
                 self.watchers.recorder.changed("limits", "", told, self.life.current)
             else:
                 told = limits_in_force(self.life.running, self.life.request)
+        self._host.reply(identifier, ok=True, fields=told)
+
+    def network(self, identifier: object, message: dict[str, Any]) -> None:
+        """Allow hosts that the person has agreed to, or tell what was tried."""
+        way_out = self.watchers.way_out
+        told: dict[str, Any] = {"serves": False}
+        if way_out is not None and self.life.running is not None:
+            if message.get("do") == "allow":
+                rule = str(message.get("rule") or "")
+                way_out.allow(rule)
+                self.watchers.recorder.note("allow", rule, {"rule": rule})
+            told = way_out.told()
         self._host.reply(identifier, ok=True, fields=told)
 
     def mount(self, identifier: object, message: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ from sentinel_kernel.supervisor.network.sockets import (
     close_on_exec,
     connect_inside,
     cookie_of,
+    is_done,
     is_tcp,
     network_of,
     patience_of,
@@ -232,7 +233,13 @@ class Connects:
             sock.close()
             self._told.failed(made, number)
             return self._error(notification, number)
-        if number and blocking:
+        if number and blocking and is_done(sock):  # a host that is near has answered by now
+            number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if number:
+                sock.close()
+                self._told.failed(made, number)
+                return self._error(notification, number)
+        elif number and blocking:
             return self._wait(notification, sock, target, patience_of(own), made)
         self._give(notification, sock, made, blocking=blocking, number=number)
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import socket
 import struct
 
@@ -122,14 +123,29 @@ def patience_of(sock: socket.socket) -> float | None:
     return seconds + microseconds / 1e6 if seconds or microseconds else None
 
 
+_usual_options: dict[int, dict[tuple[int, int, int], bytes]] = {}
+"""What a socket of a family has before anybody sets anything."""
+
+
+def _usual(fresh: socket.socket) -> dict[tuple[int, int, int], bytes]:
+    known = _usual_options.get(fresh.family)
+    if known is None:
+        known = _usual_options[fresh.family] = {}
+        for option in (*_COPIED, *(_COPIED_4 if fresh.family == socket.AF_INET else _COPIED_6)):
+            with contextlib.suppress(OSError):
+                known[option] = fresh.getsockopt(option[0], option[1], option[2])
+    return known
+
+
 def stand_in(own: socket.socket) -> socket.socket:
     """Return a new, non-blocking socket in this process's network with the options of the sandbox's ``own`` one."""
     made = socket.socket(own.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-    options = (*_COPIED, *(_COPIED_4 if own.family == socket.AF_INET else _COPIED_6))
-    for level, name, size in options:
+    usual = _usual(made)
+    for option in (*_COPIED, *(_COPIED_4 if own.family == socket.AF_INET else _COPIED_6)):
         with contextlib.suppress(OSError):
+            level, name, size = option
             wanted = own.getsockopt(level, name, size)
-            if wanted != made.getsockopt(level, name, size):
+            if wanted != usual.get(option):
                 made.setsockopt(level, name, wanted)
     with contextlib.suppress(OSError):
         locked = own.getsockopt(_SOL, _SO_BUF_LOCK)
@@ -137,6 +153,13 @@ def stand_in(own: socket.socket) -> socket.socket:
             if locked & bit:
                 made.setsockopt(_SOL, name, own.getsockopt(_SOL, name) // 2)  # the Linux kernel doubles it
     return made
+
+
+def is_done(sock: socket.socket) -> bool:
+    """Tell whether a connection that was begun has been established, or has failed."""
+    poll = select.poll()
+    poll.register(sock, select.POLLOUT)
+    return bool(poll.poll(0))
 
 
 def connect_inside(own: socket.socket, target: Target) -> int:

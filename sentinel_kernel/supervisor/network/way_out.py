@@ -73,14 +73,18 @@ class WayOut(Keeper):
             self._policy = policy_of(network, self._own, self._granted)
         return self._policy
 
-    def allow(self, rule: str) -> bool:
-        """Allow the hosts of ``rule`` for the session; False where this sandbox has no way out."""
+    def forget(self) -> None:
+        """Allow what the profile allows alone: the next host's session is another one."""
+        self._granted = ()
+        self._network = None
+
+    def allow(self, rule: str) -> None:
+        """Allow the hosts of ``rule`` for the session."""
         if rule not in self._granted:
             self._granted = (*self._granted, rule)
         self._network = None
         if self._names is not None:
             self._names.forget()
-        return self._connects is not None
 
     def requested(self, made: Connection) -> None:
         """Take note of a request that went through the proxy."""
@@ -91,6 +95,7 @@ class WayOut(Keeper):
         self._connections.serve()
         return {
             "serves": self._connects is not None,
+            "allow": self._current is not None and self._current.preparation.profile.network.allow,
             "hosts": [rule.text for rule in self.policy().rules],
             "granted": list(self._granted),
             "connections": [one.to_json() for one in self._connections.told[-100:]],
