@@ -26,6 +26,7 @@ class FilesNotices:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._said: set[str] = set()
+        self._logged: set[str] = set()
         self._held_at: tuple[str, Part] | None = None
         """Where it stands that files are held: display id, and the header of the cell's request."""
         self._conflicts: dict[str, None] = {}
@@ -36,15 +37,13 @@ class FilesNotices:
             self._once("saved", files_words.saved(count), _paths(event, "committed"), count)
         self._failed(event)
         fresh = [path for path in _paths(event, "conflicts") if path not in self._conflicts]
-        if fresh:
+        if fresh and self._show(files_words.conflicts(len(fresh)), fresh, len(fresh), "conflicts"):
             self._conflicts.update(dict.fromkeys(fresh))
             while len(self._conflicts) > _MOST_REMEMBERED:
                 del self._conflicts[next(iter(self._conflicts))]
-            self._show(files_words.conflicts(len(fresh)), fresh, len(fresh))
         held = _number(event, "held")
         if held and "held" not in self._said:
-            self._said.add("held")
-            self._held_at = self._show(files_words.held(held, _number(event, "bytes")), [], 0)
+            self._held_at = self._once("held", files_words.held(held, _number(event, "bytes")), [], 0)
 
     def nothing_held(self) -> None:
         """Take the notice that files are held away again: it is not so any more."""
@@ -59,16 +58,21 @@ class FilesNotices:
             paths = [str(entry.get("path")) for entry in failed if entry.get("why") == code]
             self._once(f"failed {code}", files_words.not_saved(len(paths), code), paths, len(paths))
 
-    def _once(self, about: str, words: Words, paths: list[str], count: int) -> None:
-        if about not in self._said:
+    def _once(self, about: str, words: Words, paths: list[str], count: int) -> tuple[str, Part] | None:
+        if about in self._said:
+            return None
+        shown = self._show(words, paths, count, about)
+        if shown is not None:
             self._said.add(about)
-            self._show(words, paths, count)
+        return shown
 
-    def _show(self, words: Words, paths: list[str], count: int) -> tuple[str, Part] | None:
-        """Show a notice in the newest cell; return where it stands."""
+    def _show(self, words: Words, paths: list[str], count: int, about: str) -> tuple[str, Part] | None:
+        """Show a notice in the newest cell; return where it stands, None where nobody is there to see it."""
         host = self._host
         cell = host.execution.newest()
-        log(words.message("en"))
+        if about not in self._logged:
+            self._logged.add(about)
+            log(words.message("en"))
         if cell is None or cell.silent or not cell.allow_stdin:
             return None
         language = host.settings.language

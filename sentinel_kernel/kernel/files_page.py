@@ -149,7 +149,7 @@ def _after(name: str, answer: Json, *, chinese: bool) -> list[str]:
     if beside:
         named = files_words.named(beside, len(beside), chinese=chinese)
         notes.append(
-            f"此机器上的版本保留为：{named}" if chinese else f"The machine's version is kept as: {named}"
+            f"此机器上也被更改，单元格的版本放在旁边：{named}" if chinese else f"Put beside: {named}"
         )
     held = _number(answer, "held")
     if held:
@@ -194,9 +194,7 @@ def _note(entry: Json, *, chinese: bool) -> str:
 def _total(count: int, size: int, *, chinese: bool) -> str:
     if chinese:
         return f"共 {count} 个，{size_text(size)}；此机器上的文件尚未改变。"
-    return (
-        f"{files_words.files(count, chinese=False)}, {size_text(size)}; on this machine they are as they were."
-    )
+    return f"{files_words.files(count, chinese=False)}, {size_text(size)}; on this machine they are as they were."
 
 
 def _entries(answer: Json) -> list[Json]:

@@ -93,8 +93,8 @@ _QUESTIONS = {
     "overwrite": ("overwrite files on this machine", "覆盖此机器上的文件"),
     "delete": ("delete files on this machine", "删除此机器上的文件"),
     "conflict": (
-        "overwrite files that were changed on this machine after the cell wrote them (that version is kept beside)",
-        "覆盖单元格写入之后又在此机器上被修改的文件（此机器上的版本会保留在旁边）",
+        "put its version of files that were changed on this machine meanwhile beside them",
+        "把单元格的版本放在此机器上同时被修改的文件旁边",
     ),
     "dangerous": (
         "write where this machine runs or loads files (start-up files, settings, .git, hooks, import paths)",
@@ -252,10 +252,10 @@ def conflicts(count: int) -> Words:
     return Words(
         f"{files(count, chinese=False)} changed on both sides, in a cell and on this machine. Both versions are kept.",
         f"{count} 个文件在单元格和此机器上都被更改。两个版本都已保留。",
-        "%sentinel_files --diff shows the difference; %sentinel_commit takes the cell's version (and keeps the other "
-        "beside it), %sentinel_discard the machine's.",
-        "%sentinel_files --diff 显示差异；%sentinel_commit 采用单元格的版本（另一版本保留在旁边），"
-        "%sentinel_discard 采用此机器的版本。",
+        "%sentinel_files --diff shows the difference; %sentinel_commit puts the cell's version beside the machine's, "
+        "%sentinel_discard drops the cell's.",
+        "%sentinel_files --diff 显示差异；%sentinel_commit 把单元格的版本放在此机器的版本旁边，"
+        "%sentinel_discard 丢弃单元格的版本。",
     )
 
 

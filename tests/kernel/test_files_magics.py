@@ -1,0 +1,195 @@
+"""The file magics on a real kernel: notices, questions, hostile names, conflicts, exports, runs without a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from conversation import Conversation, Exchange
+from live_kernel import notebook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from live_kernel import Notebook
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
+]
+
+HOSTILE = (
+    "<script>alert(1).txt",
+    "new\nline.txt",
+    "\x1b[2Jclear.txt",
+    "\N{RIGHT-TO-LEFT OVERRIDE}txt.exe",
+    "not\udcff utf-8.txt",
+)
+NOTICE = "application/vnd.sentinel.notice+json"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture(scope="module")
+def book(folder: Path) -> Iterator[Notebook]:
+    data = {"XDG_DATA_HOME": str(folder / "data"), "XDG_STATE_HOME": str(folder / "state")}
+    with notebook(folder, SENTINEL_SPARE="off", SENTINEL_PROFILE="datascience", **data) as running:
+        yield running
+
+
+@pytest.fixture
+def talk(book: Notebook) -> Conversation:
+    talk = Conversation(book.client)
+    done = talk.run("%sentinel_discard --all")
+    assert done.content["status"] == "ok", done.content
+    return talk
+
+
+@pytest.fixture
+def work(folder: Path) -> Path:
+    return folder / "work"
+
+
+def shown(exchange: Exchange) -> str:
+    """Return the plain text of what the host has shown about a cell."""
+    return "\n".join(content["data"].get("text/plain", "") for content in exchange.contents("display_data"))
+
+
+def writes(path: str, text: str) -> str:
+    return f"with open({path!r}, 'w') as file:\n    file.write({text!r})"
+
+
+def asked(talk: Conversation, code: str, *answers: str) -> Exchange:
+    """Run a cell whose questions are answered in turn; return it with its questions."""
+    cell = talk.execute(code, allow_stdin=True)
+    for answer in answers:
+        talk.wait_for_prompt(cell)
+        talk.client.input(answer)
+    return talk.finish(cell)
+
+
+def test_without_a_person_a_cells_outputs_are_its_own_and_what_asks_is_refused(
+    talk: Conversation, work: Path
+) -> None:
+    (work / "kept.txt").write_text("the host's")
+    cell = talk.run(writes("kept.txt", "the cell's") + "\n" + writes("result.csv", "a,b\n1,2\n"))
+    listed = talk.run("%sentinel_files")
+    assert "kept.txt  changed" in shown(listed)
+    assert (work / "result.csv").read_text() == "a,b\n1,2\n"
+    assert [kind for kind in cell.kinds if kind not in ("busy", "idle")] == ["execute_input"]
+    refused = talk.run("%sentinel_commit kept.txt")
+    assert refused.content["ename"] == "FilesError"
+    assert "nobody can be asked here" in refused.content["evalue"]
+    assert "HINT →" in refused.content["evalue"]
+    assert (work / "kept.txt").read_text() == "the host's"
+
+
+def test_notices_come_once_and_name_files_beside_their_words_alone(talk: Conversation) -> None:
+    cells = [talk.execute(writes(f"note {number}.txt", "x"), allow_stdin=True) for number in range(2)]
+    cells.append(talk.execute(writes("note 0.txt", "changed"), allow_stdin=True))
+    cells.append(talk.execute(writes("note 1.txt", "changed"), allow_stdin=True))
+    for cell in cells:
+        talk.finish(cell)
+    talk.run("%sentinel_files")
+
+    def told() -> list[Any]:
+        contents = [content for cell in cells for content in cell.contents("display_data")]
+        return [content["data"] for content in contents if NOTICE in content["data"]]
+
+    talk.wait_for(lambda: len(told()) >= 2, "both notices")
+    words = [bundle[NOTICE]["message"]["en"] for bundle in told()]
+    assert sorted("held in the sandbox" in text for text in words) == [False, True]
+    assert all("note" not in str(bundle[NOTICE]).replace("notebook", "") for bundle in told())
+    assert any("note 0.txt" in bundle["text/plain"] for bundle in told())
+
+
+def test_a_yes_commits_a_no_does_not_and_the_gauge_counts_what_is_held(
+    talk: Conversation, work: Path
+) -> None:
+    (work / "over.txt").write_text("old\n")
+    talk.run(writes("over.txt", "new\n"))
+    assert "files held 1 (4 B)" in shown(talk.run("%sentinel_files\n%sentinel_gauge"))
+    no = asked(talk, "%sentinel_commit over.txt", "n")
+    assert "not agreed to" in no.content["evalue"]
+    assert (work / "over.txt").read_text() == "old\n"
+    yes = asked(talk, "%sentinel_commit over.txt", "y")
+    assert "over.txt" in shown(yes)
+    assert (work / "over.txt").read_text() == "new\n"
+    assert "Nothing is held" in shown(talk.run("%sentinel_files"))
+
+
+def test_undo_takes_back_one_cell_after_the_other(talk: Conversation, work: Path) -> None:
+    for number in (1, 2):
+        talk.run(writes(f"step{number}.txt", "x"))
+        talk.run("%sentinel_files")
+    assert (work / "step2.txt").exists()
+    assert "step2.txt" in shown(talk.run("%sentinel_undo"))
+    assert [(work / f"step{number}.txt").exists() for number in (1, 2)] == [True, False]
+    assert "step1.txt" in shown(talk.run("%sentinel_undo"))
+    assert not (work / "step1.txt").exists()
+
+
+def test_hostile_names_are_escaped_and_nothing_of_them_is_followed(talk: Conversation, work: Path) -> None:
+    names = [name.encode("utf-8", "surrogateescape") for name in HOSTILE]
+    talk.run(
+        f"for name in {names!r}:\n    open(name, 'w').write('x')\nimport os\nos.symlink('/etc/passwd', 'link.txt')"
+    )
+    for line in ("%sentinel_files", "%sentinel_files --diff", "%sentinel_files --json"):
+        page = talk.run(line)
+        for content in page.contents("display_data"):
+            html, plain = content["data"].get("text/html", ""), content["data"]["text/plain"]
+            assert "<script" not in html
+            for character in ("\x1b", "\N{RIGHT-TO-LEFT OVERRIDE}"):
+                assert character not in html + plain
+            assert "\nline.txt" not in plain
+        assert "link.txt" in shown(page)
+    assert not (work / "link.txt").is_symlink()
+    assert "root:" not in shown(talk.run("%sentinel_files --diff link.txt"))
+
+
+def test_a_conflict_is_shown_and_a_commit_keeps_both(talk: Conversation, work: Path) -> None:
+    (work / "both.txt").write_text("as it was\n")
+    talk.run(writes("both.txt", "the cell's\n"))
+    talk.run("%sentinel_files")
+    (work / "both.txt").write_text("the person's, later\n")
+    assert "changed on this machine too" in shown(talk.run("%sentinel_files both.txt"))
+    page = asked(talk, "%sentinel_commit both.txt", "y")
+    assert "Put beside: both.txt" in shown(page)
+    assert (work / "both.txt").read_text() == "the person's, later\n"
+    (beside,) = [path for path in work.iterdir() if path.name.startswith("both.txt.")]
+    assert beside.read_text() == "the cell's\n"
+
+
+def test_an_export_without_a_person_says_where_the_copy_is(talk: Conversation, folder: Path) -> None:
+    talk.run("with open('.hidden.bin', 'wb') as file:\n    file.write(bytes(300_000))")
+    page = shown(talk.run("%sentinel_export .hidden.bin"))
+    place = folder / "data" / "sentinel-kernel" / "sentinel-exports" / "hidden.bin"
+    assert str(place) in page
+    assert place.read_bytes() == bytes(300_000)
+
+
+def test_options_are_completed_and_paths_are_left_to_the_worker(talk: Conversation) -> None:
+    for code, expected in (("%sentinel_files --d", ["--diff"]), ("%sentinel_discard -", ["--all"])):
+        reply = talk.ask("complete_request", {"code": code, "cursor_pos": len(code)})
+        assert reply.content["matches"] == expected
+    talk.run(writes("completed.txt", "x"))
+    code = "%sentinel_commit comple"
+    reply = talk.ask("complete_request", {"code": code, "cursor_pos": len(code)})
+    assert any("completed.txt" in match for match in reply.content["matches"])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("%sentinel_commit absent.txt", "no change of that name"),
+        ("%sentinel_export absent.txt", "HINT →"),
+        ("%sentinel_files --dif", "Did you mean --diff?"),
+        ("%sentinel_filse", "Did you mean %sentinel_files?"),
+    ],
+)
+def test_what_can_not_be_done_says_why_and_what_to_type(talk: Conversation, line: str, words: str) -> None:
+    assert words in talk.run(line).content["evalue"]
