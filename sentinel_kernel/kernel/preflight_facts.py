@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.policy.compare import compiled
-from sentinel_kernel.policy.planning import FALLBACK_HOME
+from sentinel_kernel.policy.planning import FALLBACK_HOME, cache_folder
 from sentinel_kernel.policy.preflight_finding import Facts
 from sentinel_kernel.policy.profile import load_profile
 
@@ -45,6 +45,7 @@ def gather(profile: str, directories: Iterable[str], workspace: str, python: str
         installed=_installed if python == sys.executable else None,
         has_program=_has_program(prefix),
         is_own_module=_is_own_module(workspace),
+        has_wheels=os.path.isdir(cache_folder(os.environ, "wheels")),
     )
 
 

@@ -114,6 +114,12 @@ HIDDEN_IN_HOME: Final = (
 )
 
 
+def cache_folder(environment: Mapping[str, str], name: str) -> str:
+    """Return the user's folder for the cache ``name`` (XDG base directory specification)."""
+    cache = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or "/", ".cache")
+    return os.path.join(cache, "sentinel-kernel", name)
+
+
 def probed_paths(workspace: str, home: str, hidden: Iterable[str]) -> list[str]:
     """Return the paths whose kind must be known before :func:`make_plan` can run."""
     return [

@@ -6,7 +6,7 @@ import errno
 
 from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.host_commands import typed_installs
-from sentinel_kernel.policy.occurrence import make_occurrence
+from sentinel_kernel.policy.occurrence import host_refusal, make_occurrence
 from sentinel_kernel.policy.preflight_finding import DANGEROUS_RULES
 from sentinel_kernel.policy.request import Request
 from sentinel_kernel.policy.verdict import judge
@@ -40,6 +40,9 @@ def expected(finding: Finding, policy: CompiledPolicy) -> Violation | None:
         made = make_violation(request, judge(request, policy), policy, "", 0)
     elif finding.cause == "call":
         return None
+    elif finding.cause == "host_refused":
+        name = finding.subject[1] if finding.subject is not None else ""
+        made = host_refusal(name, 0, "not-listed", id="", profile=policy.profile_name, time_ms=0)
     else:
         made = make_occurrence(
             finding.cause,

@@ -36,6 +36,10 @@ class Facts(Record):
     installed: Callable[[str], str] | None = None
     has_program: Callable[[str], bool] | None = None
     is_own_module: Callable[[str], bool] | None = None
+    granted: tuple[str, ...] = ()
+    """Hosts that the person has allowed for the session."""
+    has_wheels: bool = False
+    """Whether there is a folder of wheels that pip finds packages in without an index."""
 
 
 class Finding(Record):

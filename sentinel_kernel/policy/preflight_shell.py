@@ -163,8 +163,9 @@ class ShellJudge:
                 yield from self._pip(arguments[skipped:])
         elif name in _INSTALLERS:
             plain = [word for word in arguments if word is not None and not word.startswith("-")]
-            if plain and plain[0] in _INSTALLERS[name] and "--offline" not in arguments:
-                kind = "system-install" if name in _SYSTEM_INSTALLERS else "install"
+            kind = "system-install" if name in _SYSTEM_INSTALLERS else "install"
+            known = kind != "install" or not self._system.installs
+            if known and plain and plain[0] in _INSTALLERS[name] and "--offline" not in arguments:
                 about = subject("package", plain[1]) if len(plain) > 1 else None
                 yield Judged(
                     "name_lookup", kind, f"{name} {plain[0]}", "network: no name server", about, raises=False
@@ -220,7 +221,7 @@ class ShellJudge:
                 yield judged
 
     def _pip(self, arguments: Sequence[str | None]) -> Iterator[Judged]:  # noqa: C901 - one branch an option
-        if not arguments or arguments[0] not in ("install", "download"):
+        if not arguments or arguments[0] not in ("install", "download") or self._system.installs:
             return
         likely = other = False
         names: list[str] = []

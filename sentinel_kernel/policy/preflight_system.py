@@ -36,7 +36,10 @@ class System:
         self.facts = facts
         self._policy = facts.policy
         self.has_loopback = reaches_itself(facts.policy)
-        """Whether network sockets can be had; they reach the sandbox alone."""
+        """Whether network sockets can be had; they reach the sandbox, and the hosts that are listed."""
+        self._network = facts.policy.profile.network
+        self.installs = self._network.leads_out or bool(facts.granted) or facts.has_wheels
+        """Whether packages may be had: which ones is not known here."""
 
     def syscall(
         self, name: str, what: str, arguments: Mapping[int, int] | None = None, *, raises: bool = True
@@ -92,6 +95,8 @@ class System:
                 return _about(refused, "network", about)
         if not remote or name is None:
             return None
+        if self._leads_out:
+            return self._refused_host(name, what, raises=raises)
         numeric = _DOTTED.fullmatch(name) is not None or ":" in name
         return Judged(
             cause="network_unreachable" if numeric else "name_lookup",
@@ -109,7 +114,29 @@ class System:
         name = host.value.lower()
         if name in _INSIDE or _is_loopback(name) or _DOTTED.fullmatch(name):
             return None
+        if self._leads_out:
+            return self._refused_host(name, what, raises=True)
         return Judged("name_lookup", "outside", what, "network: no name server", subject("host", name))
+
+    @property
+    def _leads_out(self) -> bool:
+        return self._network.leads_out or bool(self.facts.granted)
+
+    def _refused_host(self, name: str, what: str, *, raises: bool) -> Judged | None:
+        """Return that ``name`` is no host of the profile; ports are left open, and names that may lead to a range."""
+        from sentinel_kernel.policy.network import host_name, parse_address  # noqa: PLC0415 - for profiles with hosts
+        from sentinel_kernel.policy.network_document import rules_of  # noqa: PLC0415 - as above
+
+        address, plain = parse_address(name), host_name(name)
+        rules = [*rules_of(self._network, self.facts.granted), *(rule.host for rule in self._network.http)]
+        if address is None and (not plain or "." not in plain):
+            return None
+        if any(rule.has_name(plain) if address is None else rule.has_address(address) for rule in rules):
+            return None
+        if address is None and any(rule.network for rule in rules):
+            return None  # the name may lead to an address that is listed
+        about = subject("host", name)
+        return Judged("host_refused", "host", what, "network.hosts: not-listed", about, raises=raises)
 
     def url(self, url: Text | None, what: str, *, always: bool, raises: bool = True) -> Judged | None:
         """Return why fetching ``url`` fails; ``always`` tells that what is no URL would go to the network too."""

@@ -26,6 +26,12 @@ _WORDS: dict[str, tuple[str, str, str, str]] = {
         _FILES_EN,
         _FILES_ZH,
     ),
+    "host": (
+        "{what} asks for a host that the profile '{profile}' does not let cells reach: this will be refused.",
+        "{what} 要访问配置“{profile}”未允许单元格访问的主机：此操作会被拒绝。",
+        "`%sentinel_allow HOST` at the top of a cell asks you whether it may be reached.",
+        "在单元格首行写 `%sentinel_allow 主机名`，系统会询问您是否允许访问。",
+    ),
     "call": (
         "{what} makes the system call {syscall}, which the profile '{profile}' refuses.",
         "{what} 会发出系统调用 {syscall}，配置“{profile}”会拒绝它。",

@@ -62,9 +62,12 @@ _COMMAND_UNSURE = Text(
 )
 _COMMAND_TYPED = Text(
     "A command for a terminal of the host is given here, with the name that the cell has pip install: look that name "
-    "up before you run it, as installing runs the package's code outside the sandbox.",
+    "up before you run it, as installing runs the package's code outside the sandbox. A kernel that is started under "
+    "the profile web installs inside the sandbox by itself, and so does any from wheels that `sentinel-kernel wheels "
+    "add` has fetched.",
     "下面给出了需要在主机终端中运行的命令，其中的名称取自单元格中的 pip install：运行前请先核实该名称，"
-    "因为安装会在沙箱外运行软件包的代码。",
+    "因为安装会在沙箱外运行软件包的代码。以配置 web 启动的内核可直接在沙箱内安装；"
+    "用 `sentinel-kernel wheels add` 预先下载后，任何内核也都可以。",
 )
 _MEANT = Text("Did you mean `{0}`?", "您是否想写 `{0}`？")
 _NONE = Text(

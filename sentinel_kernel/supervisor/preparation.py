@@ -10,7 +10,7 @@ from sentinel_kernel.errors import BootError, ProtocolError, SentinelError
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.own_limits import parse_limits, raise_ceiling, with_own
 from sentinel_kernel.policy.plan import Sizes, largest
-from sentinel_kernel.policy.planning import hidden_paths, make_plan
+from sentinel_kernel.policy.planning import cache_folder, hidden_paths, make_plan
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.backend import VARIABLE
@@ -324,5 +324,4 @@ def wheel_folder() -> str:
 
 
 def _cache(name: str) -> str:
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME") or "/", ".cache")
-    return os.path.join(cache, "sentinel-kernel", name)
+    return cache_folder(os.environ, name)
