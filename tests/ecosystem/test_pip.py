@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import sysconfig
 import zipfile
 from pathlib import Path
@@ -56,3 +59,32 @@ def test_without_a_way_to_an_index_it_fails_with_the_reason(profile: str, said: 
         [told] = refused.bundles(VIOLATION_TYPE)[:1]
         assert said in told["message"]["en"]
         assert "download" in told["hint"]["en"].lower()
+
+
+@pytest.mark.parametrize("profile", ["strict", "datascience"])
+def test_wheels_that_the_host_has_fetched_are_installed_under_any_profile(
+    profile: str, tmp_path: Path
+) -> None:
+    _wheel(tmp_path / "index")
+    cache = {
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(tmp_path / "index"),
+    }
+    fetched = subprocess.run(
+        [sys.executable, "-m", "sentinel_kernel.cli", "wheels", "add", NAME],
+        env={**os.environ, **cache},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"{NAME}-1.0-py3-none-any.whl" in fetched.stdout
+    with notebook(tmp_path, SENTINEL_PROFILE=profile, XDG_CACHE_HOME=cache["XDG_CACHE_HOME"]) as book:
+        installed = book.run(f"%pip install --no-index {NAME}")
+        assert "Successfully installed" in installed.text, installed.text
+        assert not installed.bundles(VIOLATION_TYPE)
+        assert book.run(f"import {NAME}\nprint({NAME}.answer)").text == "42\n"
+        folder = tmp_path / "cache" / "sentinel-kernel" / "wheels"
+        written = book.run(f"open('{folder}/x.whl', 'w')")
+        assert written.reply["ename"] in ("OSError", "PermissionError")
+        assert [path.name for path in folder.iterdir()] == [f"{NAME}-1.0-py3-none-any.whl"]
