@@ -171,8 +171,19 @@ class Mounting:
 
         def answered(told: Json) -> None:
             if told.get("done") is True:
+                self._note(fields["do"], told)
                 done(told)
             else:
                 failed(told)
 
         lifecycle.link.request(protocol.OP_MOUNT, fields, current(answered), CELL_SECONDS)
+
+    def _note(self, do: str, told: Json) -> None:
+        """Keep for the status page what is shown."""
+        lifecycle, mount = self._host.lifecycle, told.get("mount")
+        if do not in ("add", "remove") or not isinstance(mount, dict):
+            return
+        others = [
+            one for one in lifecycle.ready.get("mounts") or () if one.get("target") != mount.get("target")
+        ]
+        lifecycle.ready = {**lifecycle.ready, "mounts": [*others, *([mount] if do == "add" else [])]}

@@ -68,6 +68,7 @@ class StatusPage:
             ("已拒绝的系统调用" if chinese else "calls refused so far", str(self._displays.refusals)),
             *self._others(chinese=chinese),
             ("工作区" if chinese else "workspace", self._workspace(chinese=chinese)),
+            *self._mounts(),
             ("版本" if chinese else "version", f"Sentinel Kernel {__version__}"),
         ]
         lab = self._settings.lab
@@ -91,6 +92,15 @@ class StatusPage:
         """Return the row of what was told beside refused calls, none where there is nothing: it is counted apart."""
         count = str(self._displays.others)
         return [] if count == "0" else [("限制与故障" if chinese else "limits and failures so far", count)]
+
+    def _mounts(self) -> list[tuple[str, str]]:
+        """Return a row for each folder that was shown while the sandbox ran."""
+        mounts = self._lifecycle.ready.get("mounts")
+        if not mounts:
+            return []
+        from sentinel_kernel.kernel.mount_words import MountWords  # noqa: PLC0415 - not on the start path
+
+        return MountWords(self._settings.language).row(mounts)
 
     def _workspace(self, *, chinese: bool) -> str:
         note = "改动保存在沙箱中" if chinese else "changes stay in the sandbox"

@@ -91,12 +91,16 @@ def _beyond(profile: Profile, ceiling: Profile) -> Surplus:
     """Return what ``profile`` gives more besides calls."""
     folders = set(ceiling.filesystem.mounts)
     hidden = set(profile.filesystem.hidden)
+    tree = profile.filesystem.rootfs
     return Surplus(
         network=profile.network.allow and not ceiling.network.allow,
         names=profile.network.allow_dns and not ceiling.network.allow_dns,
         hosts=_hosts_beyond(profile, ceiling),
         requests=_requests_beyond(profile.network, ceiling.network),
-        folders=tuple(f"{one.path} ({one.mode})" for one in profile.filesystem.mounts if one not in folders),
+        folders=(
+            *(f"{one.path} ({one.mode})" for one in profile.filesystem.mounts if one not in folders),
+            *([f"{tree} (rootfs)"] if tree not in ("", ceiling.filesystem.rootfs) else []),
+        ),
         unhidden=tuple(path for path in ceiling.filesystem.hidden if path not in hidden),
         commits=profile.filesystem.commit != "none" and ceiling.filesystem.commit == "none",
     )

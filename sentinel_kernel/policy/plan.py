@@ -96,6 +96,16 @@ class PythonPaths(Record):
     module_directories: tuple[str, ...] = ()
 
 
+class Image(Record):
+    """A folder whose tree is the sandbox's root (supervisor/root_tree.py), by what lies right below it."""
+
+    path: str
+    folders: tuple[str, ...]
+    links: tuple[tuple[str, str], ...]
+    beside: tuple[tuple[str, str, bool], ...]
+    """(path inside, path on the host, whether it is a folder) of what the kernel's Python needs of the host."""
+
+
 class HostFacts(Record):
     """What was seen on this machine; gathering it is the supervisor's part, so that planning stays pure."""
 
@@ -110,6 +120,7 @@ class HostFacts(Record):
     """The folder of the ``sentinel_kernel`` package itself."""
     identity: Identity
     started_by_root: bool
+    image: Image | None = None
 
 
 class Sizes(Record):

@@ -210,7 +210,7 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
         workspace_upper="workspace" if any(entry.upper == "workspace" for entry in mounts) else "",
         home=home,
         directories=(*_EMPTY_DIRECTORIES, "/dev", "/proc", "/tmp"),
-        links=tuple(links),
+        links=_without_mounts(links, mounts),
         # A copy is three cheap calls where a mount is two dear ones, and half of all the mounts would be for these.
         files=(*sorted(facts.contents.items()), *_generated_files(facts.identity, name, home)),
         mounts=tuple(mounts),
@@ -234,11 +234,33 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     )
 
 
+def _without_mounts(
+    links: Sequence[tuple[str, str]], mounts: Sequence[MountEntry]
+) -> tuple[tuple[str, str], ...]:
+    """Return the links at which nothing is mounted, nor below them: a home in /var/tmp needs a folder there."""
+    return tuple(
+        (path, target) for path, target in links if not any(is_within(entry.target, path) for entry in mounts)
+    )
+
+
 def _system_entries(facts: HostFacts) -> tuple[list[MountEntry], list[tuple[str, str]]]:
     """Return the read-only mounts of the system's folders and files, and the links to make again."""
     mounts: list[MountEntry] = []
     links: list[tuple[str, str]] = list(_DEVICE_LINKS)
-    for path in (*_SYSTEM_DIRECTORIES, *(f"/etc/{entry}" for entry in ETC_ENTRIES), *READ_ONLY_EXTRAS):
+    image = facts.image
+    if image is not None:
+        # What cells write there is the sandbox's own, as in a container: places for the host's Python are made in it.
+        for index, path in enumerate(image.folders):
+            source = image.path + path
+            mounts.append(MountEntry(MountKind.OVERLAY, path, source, upper=f"image{index}", owned=True))
+        mounts += [
+            MountEntry(MountKind.BIND, inside, outside, is_directory=is_folder)
+            for inside, outside, is_folder in image.beside
+        ]
+        links = [link for link in links if link[0] != "/var/tmp" or "/var" not in image.folders]
+        links += image.links
+    directories = _SYSTEM_DIRECTORIES if image is None else ()
+    for path in (*directories, *(f"/etc/{entry}" for entry in ETC_ENTRIES), *READ_ONLY_EXTRAS):
         kind = facts.kinds.get(path, "")
         if kind.startswith("link:"):
             links.append((path, kind[5:]))
@@ -253,8 +275,11 @@ def _add_python(shown: list[MountEntry], facts: HostFacts, workspace: str) -> No
     # The project's own .venv is the workspace's overlay already; a second layer there would split it.
     if not is_within(python.prefix, "/usr") and not is_within(python.prefix, workspace):
         _add_user_directory(shown, facts, python.prefix, "overlay", "python")
+    beside = [] if facts.image is None else [target for target, _, _ in facts.image.beside]
     for path in (python.base_prefix, *python.module_directories):
-        if is_within(path, "/usr") or any(is_within(path, entry.target) for entry in shown):
+        if is_within(path, "/usr") or any(is_within(path, target) for target in beside):
+            continue
+        if any(is_within(path, entry.target) for entry in shown):
             continue
         if path == os.path.dirname(facts.package_directory):
             continue  # an editable install of Sentinel itself: the worker gets its one folder by other means

@@ -232,18 +232,24 @@ def _filesystem(reader: Reader, base: Filesystem) -> Filesystem:
         mount = Reader(item, place, free_prefixes=_NOTES)
         path = mount.text("path")
         if not path.startswith(("/", "~/")) or "\0" in path or ".." in path.split("/"):
-            raise ProfileError("A mount is an absolute path, or one that begins with ~/, without '..'.", f"{place}.path")
+            raise ProfileError("A mount is an absolute path, or one from ~/, without '..'.", f"{place}.path")
         mounts.append(MountRule(path, mount.choice("mode", ("ro", "overlay", "rw"), "ro")))
         mount.finish()
     hidden = filesystem.list_of_texts("hidden")
     for index, path in enumerate(hidden):
         if "\0" in path or ".." in path.split("/"):
             raise ProfileError("A hidden path has no '..'.", f"$.filesystem.hidden[{index}]")
+    rootfs = filesystem.text("rootfs", base.rootfs)
+    if rootfs and (not rootfs.startswith(("/", "~/")) or "\0" in rootfs or ".." in rootfs.split("/")):
+        raise ProfileError(
+            "A root tree is an absolute path, or one from ~/, without '..'.", "$.filesystem.rootfs"
+        )
     result = Filesystem(
         mounts=base.mounts + tuple(mounts),
         hidden=base.hidden + hidden,
         allow_write_overlay=filesystem.flag("allow_write_overlay", default=base.allow_write_overlay),
         commit=filesystem.choice("commit", COMMITS, base.commit),
+        rootfs=rootfs,
     )
     filesystem.finish()
     return result

@@ -18,9 +18,9 @@ from sentinel_kernel.policy.planning import hidden_paths
 from sentinel_kernel.policy.shown_folder import MODES, MOST, PLACE, Surroundings, name_for
 from sentinel_kernel.record import MutableRecord
 from sentinel_kernel.supervisor.keeper import Keeper
-from sentinel_kernel.supervisor.showing import run
 from sentinel_kernel.supervisor.mount_layers import Task
 from sentinel_kernel.supervisor.mount_work import discard, sweep
+from sentinel_kernel.supervisor.showing import run
 from sentinel_kernel.workspace.store import artifact_store
 
 TYPE_CHECKING = False

@@ -12,7 +12,7 @@ from sentinel_kernel.policy.own_limits import parse_limits, raise_ceiling, with_
 from sentinel_kernel.policy.plan import Sizes, largest
 from sentinel_kernel.policy.planning import cache_folder, hidden_paths, make_plan
 from sentinel_kernel.policy.profile import load_profile
-from sentinel_kernel.record import Record
+from sentinel_kernel.record import Record, replace
 from sentinel_kernel.supervisor.backend import VARIABLE
 from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts
 from sentinel_kernel.supervisor.filter import build_filter
@@ -177,6 +177,10 @@ def prepare(
     named = hidden_paths(request.workspace, home, hidden)
     hidden = (*hidden, *(real for path in named if (real := os.path.realpath(path)) != path))
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
+    if profile.filesystem.rootfs:
+        from sentinel_kernel.supervisor.root_tree import read_root_tree  # noqa: PLC0415 - few profiles name one
+
+        facts = replace(facts, image=read_root_tree(profile.filesystem.rootfs, home, python))
     wheels = wheel_folder() if request.cached and os.path.isdir(wheel_folder()) else ""
     variables, sockets = _way_out(profile.network, wheels)
     environment = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
@@ -58,6 +60,7 @@ def book(folder: Path) -> Iterator[Notebook]:
         folder,
         XDG_CONFIG_HOME=str(folder / "config"),
         HOME=str(folder / "home"),
+        XDG_STATE_HOME=str(folder / "state"),
         SENTINEL_PROFILE="writing",
         SENTINEL_SPARE="off",
     ) as running:
@@ -99,14 +102,20 @@ def test_magic_shows_a_folder_and_keeps_the_variables_and_the_worker_may_die(
     refused = talk.run("open('/mnt/data/new', 'w')")
     assert refused.reply["content"]["ename"] == "OSError"
     assert "Read-only file system" in refused.reply["content"]["evalue"]
-    assert "/mnt/data" in boxes(talk.run("%sentinel_mount"))[0]
+    for magic in ("%sentinel_mount", "%sentinel_status"):
+        assert "/mnt/data" in boxes(talk.run(magic))[0]
     talk.run("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert talk.run("print(open('/mnt/data/table.csv').read())").text == "a\n1\n\n"
     removed = talk.run("%sentinel_mount --remove data\nimport os; print(os.path.exists('/mnt/data'))")
     assert removed.text == "False\n", boxes(removed)
     assert "None were shown" not in boxes(talk.run("%sentinel_mount"))[0]  # the profile's folder still is
-    audit = boxes(talk.run("%sentinel_audit"))
-    assert audit
+    (database,) = (folder / "state").rglob("audit.db")
+    boxes(talk.run("%sentinel_audit"))  # it waits until all is written
+    with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as rows:
+        noted = [
+            kind for (kind,) in rows.execute("SELECT kind FROM session_events WHERE kind LIKE '%mount%'")
+        ]
+    assert noted == ["mount", "mount", "mount", "unmount"]
 
 
 @pytest.mark.parametrize(
