@@ -115,7 +115,9 @@ class Connections:
             entry = self._open.pop(cookie, None)
             if entry is not None:
                 made = entry[0]
-                made.bytes_out, made.bytes_in = counts_of(info)
+                made.bytes_out, made.bytes_in, established = counts_of(info)
+                if not established:
+                    made.verdict = "failed"
                 made.ended_ms = _now()
                 self._note(made)
 

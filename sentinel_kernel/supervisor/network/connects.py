@@ -223,23 +223,27 @@ class Connects:
             return True
         if self._told.full or len(self._pending) >= _MOST_PENDING:
             return self._error(notification, errno.EAGAIN)
+        return self._begin(notification, own, target, host, decision.rule)
+
+    def _begin(
+        self, notification: Notification, own: socket.socket, target: Target, host: str, rule: str
+    ) -> bool:
+        """Connect outside, by a socket that takes the place of ``own``."""
+        blocking = os.get_blocking(own.fileno())
         try:
-            made = self._told.begin(host, target.address, target.port, decision.rule)
+            made = self._told.begin(host, target.address, target.port, rule)
             sock = stand_in(own)
         except OSError as error:
             return self._error(notification, error.errno or errno.ENOBUFS)
         number = sock.connect_ex(target.named)
+        waits = number == errno.EINPROGRESS and blocking
+        if waits and is_done(sock):  # a host that is near has answered by now
+            number, waits = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), False
         if number not in (0, errno.EINPROGRESS):
             sock.close()
             self._told.failed(made, number)
             return self._error(notification, number)
-        if number and blocking and is_done(sock):  # a host that is near has answered by now
-            number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if number:
-                sock.close()
-                self._told.failed(made, number)
-                return self._error(notification, number)
-        elif number and blocking:
+        if waits:
             return self._wait(notification, sock, target, patience_of(own), made)
         self._give(notification, sock, made, blocking=blocking, number=number)
         return True

@@ -22,8 +22,9 @@ _SO_COOKIE, _SO_NETNS_COOKIE, _SO_BUF_LOCK = 57, 71, 72  # <asm-generic/socket.h
 _SNDBUF_LOCK, _RCVBUF_LOCK = 1, 2  # <linux/socket.h>
 _INT: Final = 4
 _TIME: Final = struct.Struct("=qq")
-# struct tcp_info of <linux/tcp.h>: u8 state at 0; u64 bytes_acked at 120, bytes_received at 128
-_INFO_BYTES, _INFO_COUNTS = 136, 120
+# struct tcp_info of <linux/tcp.h>: u8 state at 0; u64 bytes_acked at 120, bytes_received at 128, bytes_sent at 200,
+# bytes_retrans at 208 (Linux 4.19)
+_INFO_BYTES, _INFO_COUNTS, _INFO_SENT = 216, 120, 200
 
 _IP, _IPV6, _TCP, _SOL = socket.IPPROTO_IP, socket.IPPROTO_IPV6, socket.IPPROTO_TCP, socket.SOL_SOCKET
 _COPIED: Final = (
@@ -109,12 +110,13 @@ def state_of(sock: socket.socket) -> int:
     return sock.getsockopt(_TCP, socket.TCP_INFO, 1)[0]
 
 
-def counts_of(info: bytes) -> tuple[int, int]:
-    """Return bytes out and in of a ``struct tcp_info``; zeros where it is too short."""
+def counts_of(info: bytes) -> tuple[int, int, bool]:
+    """Return bytes out and in of a ``struct tcp_info``, and whether it was established; zeros where it is too short."""
     if len(info) < _INFO_BYTES:
-        return 0, 0
+        return 0, 0, True
     acknowledged, received = struct.unpack_from("=QQ", info, _INFO_COUNTS)
-    return max(0, acknowledged - 1), received  # the first of those acknowledged is the SYN's
+    sent, again = struct.unpack_from("=QQ", info, _INFO_SENT)
+    return sent - again, received, acknowledged > 0
 
 
 def patience_of(sock: socket.socket) -> float | None:

@@ -1,0 +1,133 @@
+"""Hosts that the person allows, what was tried, and profiles that are changed while connections are open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from live_kernel import SECONDS
+from network_notebook import World, world
+from test_network import is_possible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from live_kernel import Notebook, Result
+
+pytestmark = [
+    pytest.mark.skipif(not is_possible(), reason="only root can make a network of its own"),
+    pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
+]
+
+FETCH = (
+    "import socket\n"
+    "def fetch(host):\n"
+    "    with socket.create_connection((host, 80), 20) as made:\n"
+    "        made.sendall(b'GET /hello.txt HTTP/1.0\\r\\n\\r\\n')\n"
+    "        return made.makefile('rb').read().decode().partition(' ')[2][:3]\n"
+)
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("a")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def book(outside: World) -> Iterator[Notebook]:
+    profile = {
+        "extends": "datascience",
+        "network": {"allow": True, "allow_dns": True, "hosts": ["web.example.org:80"]},
+    }
+    with outside.notebook(profile, SENTINEL_CEILING="listed") as made:
+        made.run(FETCH)
+        yield made
+
+
+def answered(book: Notebook, code: str, answer: str) -> tuple[str, Result]:
+    """Run a cell whose magic asks, and answer; return the question and what came of the cell."""
+    msg_id = book.send(code, allow_stdin=True)
+    prompt = book.client.get_stdin_msg(timeout=SECONDS)["content"]["prompt"]
+    book.client.input(answer)
+    return prompt, book.collect(msg_id)[0]
+
+
+def tried(book: Notebook) -> dict[str, Any]:
+    """Return what `%sentinel_net --json` shows."""
+    data: dict[str, Any] = book.run("%sentinel_net --json").bundles("application/json")[0]
+    return data
+
+
+def test_a_host_is_reached_once_the_person_agrees(book: Notebook) -> None:
+    refused = book.run("fetch('other.example.org')")
+    assert refused.reply["ename"] == "gaierror"
+    prompt, declined = answered(book, "%sentinel_allow other.example.org:80\n1", "n")
+    assert "other.example.org:80" in prompt
+    assert declined.reply["ename"] == "NetworkError"
+    assert book.run("fetch('other.example.org')").reply["ename"] == "gaierror"
+    _, allowed = answered(
+        book, "%sentinel_allow Other.example.org:80\nprint(fetch('other.example.org'))", "y"
+    )
+    assert allowed.text == "200\n"
+    assert tried(book)["granted"] == ["other.example.org:80"]
+    # What is allowed is not asked about again.
+    assert book.run("%sentinel_allow other.example.org:80\nprint(fetch('other.example.org'))").text == "200\n"
+
+
+def test_nobody_to_ask_is_a_no(book: Notebook) -> None:
+    refused = book.run("%sentinel_allow db.example.org:80", allow_stdin=False)
+    assert refused.reply["ename"] == "NetworkError"
+    assert "HINT" in refused.reply["evalue"]
+
+
+@pytest.mark.parametrize("line", ["", "*", "127.0.0.1", "http://a.org/", "a.org b.org", "a.org:0"])
+def test_what_is_no_host_is_said_at_once(book: Notebook, line: str) -> None:
+    assert book.run(f"%sentinel_allow {line}").reply["ename"] == "UsageError"
+
+
+def test_the_page_tells_what_was_tried(book: Notebook) -> None:
+    book.run("fetch('web.example.org')")
+    rows = tried(book)["connections"]
+    done = [one for one in rows if one["host"] == "web.example.org" and one["ended_ms"]]
+    assert done
+    assert done[-1]["verdict"] == "allowed"
+    assert done[-1]["bytes_out"] == len("GET /hello.txt HTTP/1.0\r\n\r\n")
+    assert done[-1]["bytes_in"] > 0
+    assert any(one["verdict"] == "refused" and one["host"] == "other.example.org" for one in rows)
+    page = book.run("%sentinel_net")
+    assert "web.example.org" in page.bundles("text/html")[0]
+    assert "web.example.org" in page.bundles("text/plain")[0]
+
+
+def test_a_change_of_the_profile_closes_and_opens_the_way_out(book: Notebook) -> None:
+    book.run("open_one = socket.create_connection(('web.example.org', 80), 20); kept = 7")
+    closed = book.run("%sentinel_profile strict\nprint(kept, open_one.recv(9))")
+    assert closed.text == "7 b''\n", "what strict does not allow has ended"
+    refused = book.run("socket.create_connection(('web.example.org', 80), 20)")
+    assert refused.reply["status"] == "error"
+    again = book.run("%sentinel_profile listed\nprint(kept, fetch('web.example.org'))")
+    assert again.text == "7 200\n"
+    science = book.run("%sentinel_profile datascience\nfetch('web.example.org')")
+    assert science.reply["ename"] == "gaierror"
+    inside = (
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "with socket.create_connection(server.getsockname(), 20): print('inside')"
+    )
+    assert book.run(inside).text == "inside\n"
+
+
+def test_an_interrupt_ends_a_connection_that_takes_long(book: Notebook) -> None:
+    answered(book, "%sentinel_profile listed\n%sentinel_allow 203.0.113.250:80\n1", "y")
+    msg_id = book.send("print('begun', flush=True)\nsocket.create_connection(('203.0.113.250', 80))")
+    while book.client.get_iopub_msg(timeout=SECONDS)["msg_type"] != "stream":
+        pass
+    book.manager.interrupt_kernel()
+    assert book.collect(msg_id)[0].reply["ename"] == "KeyboardInterrupt"
+
+
+def test_a_sandbox_without_a_way_out_says_so(outside: World) -> None:
+    with outside.notebook("datascience") as plain:
+        refused = plain.run("%sentinel_allow web.example.org:80", allow_stdin=True)
+        assert "%sentinel_profile web --carry" in refused.reply["evalue"]
+        assert "way out" in plain.run("%sentinel_net").bundles("text/plain")[0]
