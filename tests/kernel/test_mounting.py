@@ -165,9 +165,7 @@ def test_folder_of_the_host_that_is_renamed_is_explained_and_what_helps_works(
 ) -> None:
     (folder / "work" / "raw").mkdir()
     (folder / "work" / "raw" / "a.txt").write_text("a")
-    cell = talk.run(
-        "import os\nos.mkdir('own'); os.rename('own', 'own2')  # one of the cell's own is no matter\nos.rename('raw', 'old')"
-    )
+    cell = talk.run("import os\nos.mkdir('own'); os.rename('own', 'own2')\nos.rename('raw', 'old')")
     said = cell.reply["content"]["evalue"]
     assert "Invalid cross-device link" in said
     assert "HINT" in said
