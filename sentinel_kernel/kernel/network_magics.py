@@ -66,7 +66,11 @@ class NetworkMagics:
                 )
                 return
             fields = {"do": "allow", "rule": wanted.rule}
-            self._request(fields, current, lambda _: done(self._allowed(wanted.rule)), refuse)
+            self._request(fields, current, allowed, refuse)
+
+        def allowed(_: Json) -> None:
+            self._host.preflight.granted(wanted.rule)
+            done(self._allowed(wanted.rule))
 
         self._request({"do": "list"}, current, listed, refuse)
 

@@ -51,6 +51,12 @@ class Preflight:
         """Cells that had nothing in them; they may have bound names."""
         self._notebook: Notebook | None = None
         self._dangerous_notebook: DangerousNotebook | None = None
+        self._granted: tuple[str, ...] = ()
+
+    def granted(self, rule: str) -> None:
+        """Take note of hosts that the person has allowed for the session."""
+        self._granted = (*self._granted, rule)
+        self._profile = ""  # what is known of the sandbox is gathered anew
 
     @property
     def refuses(self) -> bool:
@@ -186,10 +192,12 @@ class Preflight:
         """Return the notebook as it was read so far, under the profile in force."""
         from sentinel_kernel.kernel.preflight_facts import gather  # noqa: PLC0415 - as above
         from sentinel_kernel.policy.preflight import Notebook  # noqa: PLC0415 - as above
+        from sentinel_kernel.record import replace  # noqa: PLC0415 - as above
 
         settings, profile = self._host.settings, self._host.lifecycle.profile
         if self._notebook is None or profile != self._profile:
             facts = gather(profile, settings.profile_directories, settings.workspace, settings.python)
+            facts = replace(facts, granted=self._granted)
             if self._notebook is None:
                 self._notebook = Notebook(facts)
             else:

@@ -35,7 +35,7 @@ def way_out_variables(network: Network, wheels: str = "") -> dict[str, str]:
             variables |= {"PIP_TRUSTED_HOST": host, "UV_INSECURE_HOST": host}
     if wheels:
         variables |= {"PIP_FIND_LINKS": wheels, "UV_FIND_LINKS": wheels}
-    if network.http:
+    if network.allow and network.http:
         proxy = f"http://{PROXY_ADDRESS}:{PROXY_PORT}"
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
             variables[name] = proxy
@@ -45,4 +45,4 @@ def way_out_variables(network: Network, wheels: str = "") -> dict[str, str]:
 
 def way_out_sockets(network: Network) -> tuple[tuple[str, str, str, int], ...]:
     """Return what boot has to bind inside for ``network`` (policy/plan.py)."""
-    return (("proxy", "tcp", PROXY_ADDRESS, PROXY_PORT),) if network.http else ()
+    return (("proxy", "tcp", PROXY_ADDRESS, PROXY_PORT),) if network.allow and network.http else ()

@@ -57,7 +57,7 @@ class Network(Record):
     @property
     def leads_out(self) -> bool:
         """Whether there are hosts that can be reached, by programs themselves or through the proxy."""
-        return bool(self.http) or (self.allow and bool(self.hosts))
+        return self.allow and bool(self.hosts or self.http)
 
 
 class MountRule(Record):

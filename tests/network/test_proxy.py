@@ -127,3 +127,13 @@ def test_a_tunnel_opens_to_a_host_of_a_rule_and_to_no_other(book: Notebook) -> N
 def test_past_the_proxy_nothing_is_reached(book: Notebook) -> None:
     result = book.run("import socket\nsocket.create_connection(('192.0.2.60', 80), timeout=5)")
     assert result.reply["status"] == "error"
+
+
+def test_the_page_of_the_network_tells_of_requests_and_not_of_secrets(book: Notebook) -> None:
+    result = book.run("%sentinel_net")
+    shown = json.dumps([content for _, content in result.outputs])
+    assert "refused" in shown
+    assert "api.example.org" in shown
+    assert "other.example.org" in shown
+    assert SECRET not in shown
+    assert "x=1" not in shown
