@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from live_kernel import SECONDS
 from network_notebook import World, world
 from test_network import is_possible
 
@@ -137,3 +138,14 @@ def test_the_page_of_the_network_tells_of_requests_and_not_of_secrets(book: Note
     assert "other.example.org" in shown
     assert SECRET not in shown
     assert "x=1" not in shown
+
+
+def test_a_host_that_the_person_allows_is_reached_through_the_proxy_too(book: Notebook) -> None:
+    ask = "import requests\nprint(requests.get('http://other.example.org/hello.txt').status_code)"
+    assert book.run(ask).text == "403\n"
+    msg_id = book.send(f"%sentinel_allow other.example.org:80\n{ask}", allow_stdin=True)
+    assert "other.example.org:80" in book.client.get_stdin_msg(timeout=SECONDS)["content"]["prompt"]
+    book.client.input("y")
+    [result] = book.collect(msg_id)
+    assert result.text == "200\n"
+    assert book.run(ask).text == "200\n"
