@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _WAIT_SECONDS = 15.0
 """How long a cell's end, and the next one's begin, wait at most: what takes longer goes on beside the cells."""
 
-_IDLE_SECONDS = 10.0
+_IDLE_SECONDS = 1.0
 """After so long without work the process goes; the next one starts in a millisecond."""
 
 _TRIES = 2

@@ -182,14 +182,11 @@ def test_options_are_completed_and_paths_are_left_to_the_worker(talk: Conversati
     assert any("completed.txt" in match for match in reply.content["matches"])
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
+def test_what_can_not_be_done_says_why_and_what_to_type(talk: Conversation) -> None:
+    for line, words in (
         ("%sentinel_commit absent.txt", "no change of that name"),
         ("%sentinel_export absent.txt", "HINT →"),
         ("%sentinel_files --dif", "Did you mean --diff?"),
         ("%sentinel_filse", "Did you mean %sentinel_files?"),
-    ],
-)
-def test_what_can_not_be_done_says_why_and_what_to_type(talk: Conversation, line: str, words: str) -> None:
-    assert words in talk.run(line).content["evalue"]
+    ):
+        assert words in talk.run(line).content["evalue"]
