@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import socket
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -179,3 +181,43 @@ def test_folder_is_shown_in_the_running_sandbox_and_leads_to_nothing_of_the_host
     assert shown.inside(f"got['left'] = os.path.exists({target!r})") == {"left": False}
     assert shown.mount("list")["mounts"] == []
     assert not [name for name in os.listdir(data.parent) if name.startswith(".sentinel")]
+
+
+def test_secrets_stay_hidden_and_links_and_mounts_below_are_told_of(
+    shown: Shown, data: Path, identity: Identity, closing: contextlib.ExitStack
+) -> None:
+    secret = own_folder(identity, identity.home / ".ssh")
+    closing.callback(shutil.rmtree, secret)
+    (secret / "id").write_text("a secret")
+    word = identity.home / ".netrc"
+    closing.callback(word.unlink)
+    word.write_text("a secret")
+    for path in (secret / "id", word):
+        path.chmod(0o644)
+        if os.geteuid() == 0:
+            os.chown(path, identity.uid, identity.uid)
+    told = shown.add(identity.home)
+    target = told["mount"]["target"]
+    got = shown.inside(
+        f"got['folder'] = os.listdir({target!r} + '/.ssh')\ngot['file'] = open({target!r} + '/.netrc').read()\n"
+        f"got['seen'] = os.path.exists({target!r} + {str(data)[len(str(identity.home)) :]!r} + '/table.csv')"
+    )
+    assert got == {"folder": [], "file": "", "seen": True}
+    assert shown.mount("look", path=str(secret))["code"] == "secret"
+    # A link is followed before anything is asked: it is the folder that counts.
+    link = data.parent / "link"
+    link.symlink_to(secret)
+    assert shown.mount("look", path=str(link))["code"] == "secret"
+    link.unlink()
+    link.symlink_to(data)
+    assert shown.mount("look", path=str(link))["path"] == str(data)
+    # What the person has agreed to is the folder that was looked at, and no other one of its name.
+    assert shown.mount("add", path=str(data), mode="ro", identity=[1, 2])["code"] == "changed"
+    own_folder(identity, data / ".git")
+    assert shown.mount("look", path=str(data), mode="rw")["code"] == "host_runs"
+    if os.geteuid() == 0:
+        inner = own_folder(identity, data / "inner")
+        subprocess.run(["mount", "-t", "tmpfs", "sentinel-test", str(inner)], check=True)
+        closing.callback(subprocess.run, ["umount", str(inner)], check=True)
+        looked = shown.mount("look", path=str(data))
+        assert looked.get("code") == (None if identity.uid == 0 else "mounts_below")
