@@ -78,6 +78,8 @@ def missing(cells: dict[str, nbformat.NotebookNode]) -> Iterator[str]:
         yield "The DataFrame was not shown."
     if "image/png" not in shown_types(cells["plot"]):
         yield "The plot was not shown."
+    if not all(words in printed(cells["held-files"]) for words in ("rivers.csv", "6650")):
+        yield "The held file was not shown."
     if [violation["syscall"] for violation in violations(cells["socket"])] != ["socket"]:
         yield "The socket was not refused."
     if "HINT →" not in printed(cells["socket"]):
