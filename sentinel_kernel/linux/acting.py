@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-
 from sentinel_kernel.linux.libc import system_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from typing import Self
 
 
-@contextlib.contextmanager
-def acting_as(who: tuple[int, int] | None) -> Iterator[None]:
-    """Let the calls within create and be judged as user and group ``who``; None changes nothing.
+class acting_as:  # noqa: N801 - it is used as a statement is
+    """Lets the calls within create and be judged as user and group ``who``; None changes nothing.
 
     For root alone: the Linux kernel takes its rights over others' files away meanwhile. Of this thread alone.
 
@@ -21,17 +18,28 @@ def acting_as(who: tuple[int, int] | None) -> Iterator[None]:
         OSError: EPERM where it did not take effect.
 
     """
-    if who is None:
-        yield
-        return
-    user, group = who
-    before_group = system_call("setfsgid", group)
-    before_user = system_call("setfsuid", user)
-    try:
+
+    def __init__(self, who: tuple[int, int] | None) -> None:
+        """Change nothing yet."""
+        self._who = who
+        self._before = (-1, -1)
+
+    def __enter__(self) -> Self:
+        if self._who is None:
+            return self
+        user, group = self._who
+        before_group = system_call("setfsgid", group)
+        self._before = system_call("setfsuid", user), before_group
         # They tell of no failure but by what is in force (setfsuid(2), BUGS).
         if system_call("setfsuid", -1) != user or system_call("setfsgid", -1) != group:
+            self._back()
             raise PermissionError(1, f"acting as {user}:{group} was refused")
-        yield
-    finally:
-        system_call("setfsuid", before_user)
-        system_call("setfsgid", before_group)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._who is not None:
+            self._back()
+
+    def _back(self) -> None:
+        system_call("setfsuid", self._before[0])
+        system_call("setfsgid", self._before[1])

@@ -9,6 +9,8 @@ import struct
 from sentinel_kernel.abi.openat2 import OPEN_HOW_FORMAT, Resolve
 from sentinel_kernel.linux.libc import system_call
 
+_WITHIN = int(Resolve.BENEATH | Resolve.NO_SYMLINKS | Resolve.NO_MAGICLINKS | Resolve.NO_XDEV)
+
 
 def open_beneath(directory: int, name: str, flags: int) -> int:
     """Open ``name`` below the descriptor ``directory``: no symbolic links, no other mounts, close-on-exec.
@@ -17,8 +19,7 @@ def open_beneath(directory: int, name: str, flags: int) -> int:
         OSError: ELOOP for a link, EXDEV for a path that leaves the tree.
 
     """
-    resolve = Resolve.BENEATH | Resolve.NO_SYMLINKS | Resolve.NO_MAGICLINKS | Resolve.NO_XDEV
-    layout = struct.pack(OPEN_HOW_FORMAT, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0, int(resolve))
+    layout = struct.pack(OPEN_HOW_FORMAT, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0, _WITHIN)
     return system_call(
         "openat2", directory, os.fsencode(name), ctypes.create_string_buffer(layout, len(layout)), len(layout)
     )

@@ -114,15 +114,11 @@ def why_asked(folder: str, path: str, surroundings: Surroundings) -> str:
     """Return why ``path`` within the host's ``folder`` needs a question of its own; empty where it needs none."""
     names = [folded(name) for name in path.split("/")]
     last = names[-1]
-    if any(name in _VERSION_CONTROL or name.endswith(".git") for name in names):
+    if not _VERSION_CONTROL.isdisjoint(names) or any(name.endswith(".git") for name in names):
         return VERSION_CONTROL
-    if any(name in _CONFIGURATION for name in names) or _fits(last, _CONFIGURATION_FILES):
+    if not _CONFIGURATION.isdisjoint(names) or _fits(last, _CONFIGURATION_FILES):
         return CONFIGURATION
-    if (
-        any(name in _LOADED_FOLDERS for name in names)
-        or last in _LOADED_FILES
-        or last.endswith(_LOADED_ENDINGS)
-    ):
+    if not _LOADED_FOLDERS.isdisjoint(names) or last in _LOADED_FILES or last.endswith(_LOADED_ENDINGS):
         return LOADED
     whole = f"{folder.rstrip('/')}/{path}"
     root = folder.rstrip("/") or "/"

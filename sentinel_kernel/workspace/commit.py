@@ -138,6 +138,8 @@ class _Commit:
         self._settled: list[Settled] = []
         self._folders: list[str] = []
         self._bytes = 0
+        self._giving_up = 0
+        """The process that gives up what was committed before; 0: none."""
         self._staging = Staging(layer, self._host, programs="dangerous" in answers, waits=not by_itself)
 
     @property
@@ -149,7 +151,9 @@ class _Commit:
         for staged in self._staged:
             self._staging.drop(staged)
         self._staged.clear()
+        self._wait()
         self._host.close()
+        self._staging.close()
 
     def flush(self) -> None:
         """Give what is staged its names, and give the cells' copies up."""
@@ -167,8 +171,24 @@ class _Commit:
         settled, self._settled, folders, self._folders = self._settled, [], self._folders, []
         self._host.close()
         self._bytes = 0
-        if settled or folders:
+        self._wait()
+        if len(settled) < _BATCH // 2:
             give_up(self._layer, settled, folders)
+            return
+        # In a child beside the copying of the next batch: it takes a third as long as that.
+        self._giving_up = os.fork()
+        if self._giving_up == 0:
+            try:
+                give_up(self._layer, settled, folders)
+            finally:
+                os._exit(0)
+
+    def _wait(self) -> None:
+        """Wait until what was committed before is given up."""
+        if self._giving_up:
+            with contextlib.suppress(ChildProcessError):  # somebody has reaped it
+                os.waitpid(self._giving_up, 0)
+            self._giving_up = 0
 
     def take(self, change: Change) -> None:
         """Commit one change, or stage it for the end of its batch."""
@@ -264,7 +284,7 @@ class _Commit:
                         raise
                     placed = self._beside(staged)
             there = status_of(folder, placed or name)
-            host = status_of(folder, name)
+            host = status_of(folder, name) if placed else there
         except BaseException:
             self._staging.drop(staged)
             raise

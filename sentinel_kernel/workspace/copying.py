@@ -15,7 +15,7 @@ _PLAIN_BYTES = 1 << 20
 
 
 def copy_data(reader: int, writer: int, size: int, between: Callable[[], object] = lambda: None) -> None:
-    """Copy ``size`` bytes from the start of a file into an empty one; what is a hole there is one here.
+    """Copy ``size`` bytes from the start of a file into an empty one, both just opened; a hole there is one here.
 
     The data goes from file to file within the Linux kernel (sendfile(2)), where their file systems can do that.
     Shorter where the file became shorter meanwhile: ``size`` is the copy's length all the same.
@@ -24,6 +24,11 @@ def copy_data(reader: int, writer: int, size: int, between: Callable[[], object]
         OSError: it can't be read or written (ENOSPC, EFBIG ...).
 
     """
+    if os.fstat(reader).st_blocks * 512 >= size:
+        # No holes to look for: most files.
+        if _copy_stretch(reader, writer, 0, size, between) < size:
+            os.ftruncate(writer, size)
+        return
     position = 0
     while position < size:
         try:

@@ -22,8 +22,7 @@ from sentinel_kernel.linux.birth import birth_ns
 from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.linux.leases import is_kept, take_lease
 from sentinel_kernel.linux.renaming import rename_to_free_name
-from sentinel_kernel.record import MutableRecord
-from sentinel_kernel.workspace.layer import folder_of, open_plain, status_of
+from sentinel_kernel.workspace.layer import Parents, folder_of, open_plain, status_of
 from sentinel_kernel.workspace.marks import is_opaque, key_of, mark, uncover
 
 TYPE_CHECKING = False
@@ -35,22 +34,28 @@ if TYPE_CHECKING:
 
 _PARKED = "committed-"
 _LOOKED_AT = 10_000
+_AT_A_TIME = 16
 
 
-class Settled(MutableRecord):
+class Settled:
     """A path at which the host now has what cells see, or has nothing any more."""
 
-    path: str
-    host: Key | None
-    """The state of the host's file; None where it was deleted."""
-    cell: Key | None = None
-    """The state of the cell's file that was committed; None for a whiteout."""
+    __slots__ = ("cell", "host", "path")
+
+    def __init__(self, path: str, host: Key | None, cell: Key | None = None) -> None:
+        """Note the state of the host's file, None where it was deleted, and of the cell's, None for a whiteout."""
+        self.path = path
+        self.host = host
+        self.cell = cell
 
 
-class _Aside(MutableRecord):
-    settled: Settled
-    name: str
-    lease: int
+class _Aside:
+    __slots__ = ("lease", "name", "settled")
+
+    def __init__(self, settled: Settled, name: str, lease: int) -> None:
+        self.settled = settled
+        self.name = name
+        self.lease = lease
 
 
 def give_up(layer: Layer, settled: Sequence[Settled], folders: Sequence[str] = ()) -> int:
@@ -69,44 +74,51 @@ def give_up(layer: Layer, settled: Sequence[Settled], folders: Sequence[str] = (
         _uncover(layer, path)
     if above or folders:
         mounts.reconfigure(layer.context)
-    return sum(_give_up_one(layer, one) for one in settled)
-
-
-def _give_up_one(layer: Layer, one: Settled) -> bool:
-    """Give one up. Who uses its name within these microseconds may be told ESTALE or ENOENT."""
-    aside = _move_aside(layer, one)
-    if aside is None:
-        return False
+    parents = Parents(layer.upper)
     try:
-        mounts.reconfigure(layer.context)
-        if _is_seen(layer, one) and (aside.lease < 0 or is_kept(aside.lease, alone=True)):
-            with contextlib.suppress(OSError):
-                os.unlink(aside.name, dir_fd=layer.parked)
-            return True
-        _move_back(layer, aside)
-        mounts.reconfigure(layer.context)
-        return False
+        starts = range(0, len(settled), _AT_A_TIME)
+        return sum(_give_up_some(layer, parents, settled[start : start + _AT_A_TIME]) for start in starts)
     finally:
-        if aside.lease >= 0:
-            os.close(aside.lease)
+        parents.close()
 
 
-def _move_aside(layer: Layer, one: Settled) -> _Aside | None:
+def _give_up_some(layer: Layer, parents: Parents, settled: Sequence[Settled]) -> int:
+    """Give some up. Who uses one of the names within this millisecond may be told ESTALE or ENOENT."""
+    aside = [moved for one in settled if (moved := _move_aside(layer, parents, one)) is not None]
+    if not aside:
+        return 0
+    mounts.reconfigure(layer.context)
+    gone = 0
+    for moved in aside:
+        if _is_seen(layer, moved.settled) and (moved.lease < 0 or is_kept(moved.lease, alone=True)):
+            with contextlib.suppress(OSError):
+                os.unlink(moved.name, dir_fd=layer.parked)
+            gone += 1
+        else:
+            _move_back(layer, moved)
+        if moved.lease >= 0:
+            os.close(moved.lease)
+    if gone < len(aside):
+        mounts.reconfigure(layer.context)
+    return gone
+
+
+def _move_aside(layer: Layer, parents: Parents, one: Settled) -> _Aside | None:
     """Move it to a folder that cells don't see; None where it is in use or has changed, which is noted at it."""
     lease = -1
     name = f"{_PARKED}{os.urandom(8).hex()}"
     try:
-        with folder_of(layer.upper, one.path) as (folder, last):
-            if one.cell is not None:
-                lease, _ = open_plain(folder, last)
-                alone = take_lease(lease, alone=True)
-                if not alone or key_of(os.fstat(lease)) != one.cell:
-                    _mark(lease, one)
-                    raise _InUse
-            elif not _is_whiteout(status_of(folder, last)):
-                return None
-            with acting_as(layer.writer):  # nobody else has an id in that file system
-                rename_to_free_name(folder, last, layer.parked, name)
+        folder, last = parents.of(one.path)
+        if one.cell is not None:
+            lease, _ = open_plain(folder, last)
+            alone = take_lease(lease, alone=True)
+            if not alone or key_of(os.fstat(lease)) != one.cell:
+                _mark(lease, one)
+                raise _InUse
+        elif not _is_whiteout(status_of(folder, last)):
+            return None
+        with acting_as(layer.writer):  # nobody else has an id in that file system
+            rename_to_free_name(folder, last, layer.parked, name)
         moved = status_of(layer.parked, name)
         aside = _Aside(one, name, lease)
         if moved is None or (lease >= 0 and moved.st_ino != os.fstat(lease).st_ino):
@@ -142,15 +154,19 @@ def _move_back(layer: Layer, one: _Aside) -> None:
 
 def _is_seen(layer: Layer, one: Settled) -> bool:
     """Tell whether cells see the host's file at the path, or none where it has none."""
+    # No folder is held open for this: what is in use keeps leading to what it led to.
     try:
-        with folder_of(layer.merged, one.path) as (folder, last):
-            seen = status_of(folder, last)
+        found = open_beneath(layer.merged, one.path, os.O_PATH)
     except FileNotFoundError:
-        seen = None
+        return one.host is None
     except OSError:
         return False
-    if one.host is None or seen is None:
-        return one.host is None and seen is None
+    try:
+        seen = os.fstat(found)
+    finally:
+        os.close(found)
+    if one.host is None:
+        return False
     _, size, mtime_ns, _ = one.host
     return stat.S_ISDIR(seen.st_mode) or (seen.st_size, seen.st_mtime_ns) == (size, mtime_ns)
 

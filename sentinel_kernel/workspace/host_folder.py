@@ -22,8 +22,6 @@ from sentinel_kernel.workspace.marks import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sentinel_kernel.workspace.layer import Layer
     from sentinel_kernel.workspace.marks import Key
 
@@ -56,11 +54,9 @@ class HostFolders:
         """Return how many are open."""
         return len(self._open)
 
-    @contextlib.contextmanager
-    def acting(self) -> Iterator[None]:
+    def acting(self) -> acting_as:
         """Act as the folder's owner within."""
-        with acting_as(self._owner):
-            yield
+        return acting_as(self._owner)
 
     def folder(self, path: str) -> int:
         """Return the folder ``path``, by name alone; it and those above are made where they are missing.
@@ -97,11 +93,11 @@ class HostFolders:
         return descriptor
 
 
-def make_unfinished(folder: int) -> tuple[int, str]:
-    """Make a new file that only its owner can read; return its descriptor, for writing, and its name."""
+def make_unfinished(folder: int, mode: int = 0o600) -> tuple[int, str]:
+    """Make a new file; return its descriptor, for writing, and its name. The umask, or an ACL, narrow ``mode``."""
     name = f"{UNFINISHED[0]}{os.urandom(8).hex()}{UNFINISHED[1]}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, 0o600, dir_fd=folder)
+    descriptor = os.open(name, flags, mode, dir_fd=folder)
     try_lock_whole(descriptor)
     return descriptor, name
 

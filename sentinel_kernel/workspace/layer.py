@@ -78,6 +78,37 @@ def folder_of(root: int, path: str) -> Iterator[tuple[int, str]]:
         os.close(descriptor)
 
 
+class Parents:
+    """The folders of one tree that paths lie in; the last one stays open, as most paths come folder by folder."""
+
+    def __init__(self, root: int) -> None:
+        """Open none yet."""
+        self._root = root
+        self._path = ""
+        self._descriptor = -1
+
+    def of(self, path: str) -> tuple[int, str]:
+        """Return the folder of ``path``, by name alone, and the last name; good until the next one is asked for.
+
+        Raises:
+            OSError: as :func:`folder_of`.
+
+        """
+        names = parts_of(path)
+        above = path[: -len(names[-1]) - 1]
+        if self._descriptor < 0 or above != self._path:
+            self.close()
+            self._descriptor = open_beneath(self._root, above or ".", _FOLDER)
+            self._path = above
+        return self._descriptor, names[-1]
+
+    def close(self) -> None:
+        """Release it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
 def open_plain(folder: int, name: str) -> tuple[int, os.stat_result]:
     """Open the regular file ``name`` for reading, with its status; nothing else is ever opened.
 

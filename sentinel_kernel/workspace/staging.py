@@ -8,11 +8,10 @@ import os
 import stat
 
 from sentinel_kernel.linux.leases import is_kept, release_lease, take_lease
-from sentinel_kernel.record import MutableRecord
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.copying import copy_data, keeps_holes
 from sentinel_kernel.workspace.host_folder import ChangedMeanwhile, make_unfinished
-from sentinel_kernel.workspace.layer import folder_of, open_plain, status_of
+from sentinel_kernel.workspace.layer import Parents, open_plain, status_of
 from sentinel_kernel.workspace.marks import key_of
 
 TYPE_CHECKING = False
@@ -20,23 +19,27 @@ if TYPE_CHECKING:
     from sentinel_kernel.workspace.change import Change
     from sentinel_kernel.workspace.host_folder import HostFolders
     from sentinel_kernel.workspace.layer import Layer
-    from sentinel_kernel.workspace.marks import Key
 
 _LINKS = 10_000
 _TRIES = 3
 _LEFT_FREE_BYTES = 64 << 20
 
 
-class Staged(MutableRecord):
+class Staged:
     """A whole copy that waits for its name."""
 
-    change: Change
-    folder: int
-    unfinished: str
-    writer: int
-    cell: Key
-    names: int = 1
-    """How many the cell's file has."""
+    __slots__ = ("cell", "change", "folder", "names", "unfinished", "writer")
+
+    def __init__(
+        self, change: Change, folder: int, unfinished: str, writer: int, status: os.stat_result
+    ) -> None:
+        """``status`` is the cell's file's when it was copied, under the name ``unfinished`` in the host's folder."""
+        self.change = change
+        self.folder = folder
+        self.unfinished = unfinished
+        self.writer = writer
+        self.cell = key_of(status)
+        self.names = status.st_nlink
 
 
 class Staging:
@@ -54,8 +57,11 @@ class Staging:
         self._links: dict[tuple[int, int], tuple[str, int]] = {}
         """(inode, mtime) of a cell's file with several names -> where it was committed, and as which inode."""
         self._keeps_holes: bool | None = None
-        self._mask = os.umask(0o077)
-        os.umask(self._mask)
+        self._parents = Parents(layer.upper)
+
+    def close(self) -> None:
+        """Release the folder that is open."""
+        self._parents.close()
 
     def note(self, staged: Staged, path: str, inode: int) -> None:
         """Note where a copy is now, as further names of the cell's file become names of it."""
@@ -71,8 +77,7 @@ class Staging:
 
         """
         for _ in range(_TRIES):
-            with folder_of(self._layer.upper, change.path) as (above, last):
-                reader, status = open_plain(above, last)
+            reader, status = open_plain(*self._parents.of(change.path))
             try:
                 leased = take_lease(reader, alone=False)
                 if not self._waits and not leased:
@@ -98,28 +103,32 @@ class Staging:
             if leased and not is_kept(reader, alone=False):
                 release_lease(reader)
 
+        kept = self._kept_mode(change, folder)
+        allowed = 0o777 if self._programs else 0o666
         with self._host.acting():
-            writer, unfinished = make_unfinished(folder)
-        staged = Staged(change, folder, unfinished, writer, key_of(status), status.st_nlink)
+            writer, unfinished = make_unfinished(folder, status.st_mode & allowed | 0o600)
+        staged = Staged(change, folder, unfinished, writer, status)
         try:
             copy_data(reader, writer, status.st_size, give_way)
             if key_of(os.fstat(reader)) != staged.cell:
                 self.drop(staged)
                 return None
             with self._host.acting():
-                os.fchmod(writer, self._mode_of(change, folder, status))
+                if kept is not None:
+                    os.fchmod(writer, kept)
                 os.utime(writer, ns=(status.st_mtime_ns, status.st_mtime_ns))
         except BaseException:
             self.drop(staged)
             raise
         return staged
 
-    def _mode_of(self, change: Change, folder: int, status: os.stat_result) -> int:
+    @staticmethod
+    def _kept_mode(change: Change, folder: int) -> int | None:
+        """Return the mode of the host's file that is replaced; None for a new one, in which its folder has a say."""
+        if change.kind != kinds.CHANGED or change.conflict:
+            return None
         host = status_of(folder, change.path.rpartition("/")[2])
-        if host is not None and change.kind == kinds.CHANGED and not change.conflict:
-            return host.st_mode & 0o777
-        allowed = 0o777 if self._programs else 0o666
-        return status.st_mode & allowed & ~self._mask | 0o600
+        return None if host is None else host.st_mode & 0o777
 
     def _linked(self, change: Change, folder: int, status: os.stat_result) -> Staged | None:
         """Give a file with several names, one of which was committed, a further one there: it is stored once."""
@@ -129,7 +138,7 @@ class Staging:
         path, inode = known
         with contextlib.suppress(OSError), self._host.acting():
             writer, unfinished = make_unfinished(folder)
-            staged = Staged(change, folder, unfinished, writer, key_of(status), status.st_nlink)
+            staged = Staged(change, folder, unfinished, writer, status)
             os.unlink(unfinished, dir_fd=folder)
             above, _, name = path.rpartition("/")
             os.link(
@@ -153,7 +162,7 @@ class Staging:
                 with self._host.acting():
                     self._keeps_holes = keeps_holes(folder)
             cost = stored if self._keeps_holes else cost
-        space = os.statvfs(f"/proc/self/fd/{folder}")
+        space = os.fstatvfs(folder)
         if space.f_bavail * space.f_frsize < cost + _LEFT_FREE_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -21,6 +21,7 @@ import primitives
 from beside import bench_beside
 from computing import bench_computing
 from figures import Result, judged, paired
+from folders import bench_folders
 from latency import bench_interrupt, bench_memory, bench_recovery, bench_round_trip, bench_start
 from loss import bench_loss
 from many import bench_many
@@ -66,6 +67,7 @@ GROUPS: dict[str, Callable[[Path], list[Result]]] = {
     "many": bench_many,
     "loss": bench_loss,
     "computing": bench_computing,
+    "folders": bench_folders,
     "beside": bench_beside,
     "audit": bench_watching,
     "refusals": bench_refusals,
