@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from live_kernel import Notebook
+    from ordinary_user import Identity
 
 pytestmark = [
     pytest.mark.skipif(not is_possible(), reason="only root can make a network of its own"),
     pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
 ]
 
+RUN_CELLS = Path(__file__).parents[1] / "kernel" / "drivers" / "run_cells.py"
 SECRET = "k3y-of-the-host-alone"
 PROFILE: dict[str, Any] = {
     "extends": "datascience",
@@ -149,3 +152,45 @@ def test_a_host_that_the_person_allows_is_reached_through_the_proxy_too(book: No
     [result] = book.collect(msg_id)
     assert result.text == "200\n"
     assert book.run(ask).text == "200\n"
+
+
+def test_an_ordinary_users_sandbox_has_the_same(outside: World, ordinary_user: Identity) -> None:
+    home = ordinary_user.home
+    profiles = home / ".config" / "sentinel-kernel" / "profiles"
+    ordinary_user.run("mkdir", "-p", str(profiles), str(home / "book"))
+    (profiles / "listed.json").write_text(json.dumps(PROFILE))
+    ordinary_user.run(
+        ordinary_user.python, "-m", "sentinel_kernel.cli", "install", "--prefix", str(home / "prefix")
+    )
+    fetch = (
+        "from urllib.request import urlopen\n"
+        "try:\n    print(urlopen('http://HOST', timeout=30).read().decode())\n"
+        "except OSError as error:\n    print(error)"
+    )
+    hosts = ("api.example.org/asked", "other.example.org/hello.txt")
+    done = subprocess.run(
+        [
+            *outside.hosts.prefix(home / "book"),
+            *ordinary_user.prefix,
+            ordinary_user.python,
+            str(RUN_CELLS),
+            "sentinel",
+        ],
+        input=json.dumps([fetch.replace("HOST", host) for host in hosts]),
+        env={
+            **ordinary_user.environment(),
+            "JUPYTER_PATH": str(home / "prefix" / "share" / "jupyter"),
+            "NP_SERVICE_TOKEN": SECRET,
+            "SENTINEL_PROFILE": "listed",
+            "SENTINEL_SPARE": "off",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    passed, refused = json.loads(done.stdout)
+    assert json.loads(passed["text"])["token"] == SECRET
+    assert "403" in refused["text"]
+    assert any("not one that the profile 'listed' lets cells reach" in text for text in refused["results"])
