@@ -29,6 +29,8 @@ _MOST_ROUNDS = 4
 """So often a commit is asked about anew where what it needs changes meanwhile."""
 
 _MOST_PAGES = 5
+_MOST_DIFF_PAGES = 3
+"""Of some 100 KiB each: what is shown stands in the notebook once that is saved."""
 
 
 class Turn(Record):
@@ -138,7 +140,7 @@ class Files:
         def answered(told: Json) -> None:
             diffs.extend(diff for diff in told.get("diffs") or () if isinstance(diff, dict))
             more = told.get("more") is True
-            if more and page + 1 < _MOST_PAGES:
+            if more and page + 1 < _MOST_DIFF_PAGES:
                 self._diff(turn, diffs, page + 1)
                 return
             from sentinel_kernel.kernel.files_export import fetch_pictures  # noqa: PLC0415 - as above

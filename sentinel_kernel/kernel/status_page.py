@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from sentinel_kernel import __version__
@@ -103,8 +104,21 @@ class StatusPage:
         return MountWords(self._settings.language).row(mounts)
 
     def _workspace(self, *, chinese: bool) -> str:
-        note = "改动保存在沙箱中" if chinese else "changes stay in the sandbox"
-        return f"{self._settings.workspace} ({note})"
+        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
+
+        commit = "none"
+        with contextlib.suppress(SentinelError, OSError):
+            profile = load_profile(self._lifecycle.profile, self._settings.profile_directories)
+            commit = profile.filesystem.commit
+        if commit == "new":
+            note = (
+                "新文件会保存，其他改动保留在沙箱中"
+                if chinese
+                else "new files are saved in it, other changes are held"
+            )
+        else:
+            note = "改动保存在沙箱中" if chinese else "changes stay in the sandbox"
+        return f"{self._settings.workspace} ({note}; %sentinel_files)"
 
     def _backend(self, *, chinese: bool) -> str:
         name = str(self._lifecycle.ready.get("backend", "-"))
