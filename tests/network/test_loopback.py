@@ -83,16 +83,38 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield made
 
 
-@pytest.fixture(scope="module", params=["datascience", "listed"])
-def book(outside: World, request: pytest.FixtureRequest) -> Iterator[Notebook]:
-    """Yield a kernel whose calls of connect go on by themselves, and one whose are made from outside."""
-    with outside.notebook("datascience" if request.param == "datascience" else PROFILE) as made:
+SLOW = ("joblib", "dask.distributed")
+CASES = [
+    pytest.param(kernel, program, marks=[pytest.mark.soak] if program in SLOW and kernel == "free" else [])
+    for kernel in ("free", "held")
+    for program in PROGRAMS
+]
+"""Slow programs run by default where they have most to go wrong."""
+
+
+@pytest.fixture(scope="module")
+def free(outside: World) -> Iterator[Notebook]:
+    """Yield a kernel whose calls of connect go on by themselves."""
+    with outside.notebook("datascience") as made:
         yield made
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_programs_speak_with_themselves(book: Notebook, program: str) -> None:
-    result = book.run(PROGRAMS[program])
+@pytest.fixture(scope="module")
+def held(outside: World) -> Iterator[Notebook]:
+    """Yield a kernel whose calls of connect are held, as it may reach hosts."""
+    with outside.notebook(PROFILE) as made:
+        yield made
+
+
+@pytest.fixture(params=["free", "held"])
+def book(request: pytest.FixtureRequest) -> Notebook:
+    made: Notebook = request.getfixturevalue(request.param)
+    return made
+
+
+@pytest.mark.parametrize(("kernel", "program"), CASES)
+def test_programs_speak_with_themselves(request: pytest.FixtureRequest, kernel: str, program: str) -> None:
+    result = request.getfixturevalue(kernel).run(PROGRAMS[program])
     assert "works" in result.text, "\n".join([result.text, *result.reply.get("traceback", [])])
     assert result.bundles(VIOLATION_TYPE) == []
 
@@ -115,7 +137,7 @@ def test_nobody_outside_reaches_a_server_inside_and_no_other_sandbox_does(
             text=True,
         )
         assert int(found.stdout) == errno.ECONNREFUSED
-    with outside.notebook("datascience") as other:
+    with outside.notebook("datascience") as other:  # nobody else is on its loopback
         told = other.run(f"import socket\nprint(socket.socket().connect_ex(('127.0.0.1', {port})))")
         assert int(told.text) == errno.ECONNREFUSED
 
