@@ -46,7 +46,7 @@ def has_history(pid):
 def roles(host):
     """Return role -> pid of the processes of a kernel that exist now."""
     found = {"host": host}
-    with contextlib.suppress(OSError, IndexError, StopIteration):
+    with contextlib.suppress(OSError, IndexError, KeyError, StopIteration):
         found["supervisor"] = next(
             pid for pid in children(host) if b"supervisor" in open(f"/proc/{pid}/cmdline", "rb").read()
         )

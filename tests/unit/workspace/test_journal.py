@@ -1,0 +1,124 @@
+"""The undo journal: which cell changed what, kept within a bound, and read again by the next process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sentinel_kernel.workspace import journal as module
+from sentinel_kernel.workspace.change import Change
+from sentinel_kernel.workspace.journal import Journal
+from sentinel_kernel.workspace.layer import Layer
+from sentinel_kernel.workspace.marks import key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Held:
+    """An upper folder, and a journal of it."""
+
+    def __init__(self, folder: Path, undo: contextlib.ExitStack) -> None:
+        self.upper = folder / "upper"
+        self.history = folder / "history"
+        descriptors = []
+        for path in (self.upper, self.history):
+            path.mkdir()
+            descriptors.append(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
+            undo.callback(os.close, descriptors[-1])
+        self.layers = {"workspace": Layer("workspace", "/w", descriptors[0], -1, -1)}
+        self._history = descriptors[1]
+        self.journal = Journal(self._history, None)
+
+    def again(self) -> None:
+        """Let another process read the journal."""
+        self.journal = Journal(self._history, None)
+
+    def cell(self, name: str, **files: str) -> bool:
+        """Let a cell write files; tell whether anything was noted."""
+        for file, text in files.items():
+            (self.upper / file).write_text(text)
+        now = {}
+        for path in self.upper.iterdir():
+            key = key_of(path.stat())
+            change = Change(path.name, "workspace", "new", size=key[1], cell_key=key)
+            now["workspace", path.name] = change
+        noted = self.journal.note(name, now)
+        self.journal.follow(now, self.layers)
+        return noted is not None
+
+    def former(self, step: int, path: str = "a") -> str:
+        """Return the former version of a file that a step kept."""
+        before = next(entry for entry in self.journal.steps[step].entries if entry.path == path).before
+        assert before is not None
+        with open(self.journal.open_version(before)) as file:
+            return file.read()
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Held]:
+    """Return an empty one."""
+    with contextlib.ExitStack() as undo:
+        yield Held(tmp_path, undo)
+
+
+def test_each_cell_has_its_step_with_what_was_before(held: Held) -> None:
+    assert held.cell("one", a="first")
+    assert not held.cell("idle")
+    assert held.cell("two", a="second version", b="x")
+    assert [step.cell for step in held.journal.steps] == ["one", "two"]
+    assert held.journal.steps[0].entries[0].before is None
+    assert held.former(1) == "first"
+    held.again()  # as after a kill
+    assert [step.cell for step in held.journal.steps] == ["one", "two"]
+    assert held.former(1) == "first"
+    assert not held.cell("idle")
+
+
+def test_what_was_removed_again_is_a_step_too(held: Held) -> None:
+    held.cell("one", a="first")
+    (held.upper / "a").unlink()
+    assert held.cell("two")
+    assert held.former(1) == "first"
+
+
+def test_the_person_has_dealt_with_what_is_forgotten(held: Held) -> None:
+    held.cell("one", a="1", b="2")
+    held.journal.forget([("workspace", "a")])
+    assert [entry.path for entry in held.journal.steps[0].entries] == ["b"]
+    held.journal.forget([("workspace", "b")])
+    assert held.journal.steps == []
+
+
+def test_steps_are_bounded_and_nothing_is_left_of_older_ones(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_STEPS", 3)
+    for number in range(8):
+        held.cell(str(number), a="x" * (number + 1))
+    assert [step.cell for step in held.journal.steps] == ["5", "6", "7"]
+    versions = [name for name in os.listdir(held.history) if name.startswith("v")]
+    assert len(versions) == 4  # what is there now, and what was before each of three
+
+
+def test_what_is_too_large_to_be_kept_is_told(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_BYTES", 10)
+    held.cell("one", a="x" * 100_000)
+    held.cell("two", a="y")
+    before = held.journal.steps[-1].entries[0].before
+    assert before is not None
+    assert (before.version, held.journal.incomplete) == ("", True)
+    with pytest.raises(FileNotFoundError):
+        held.journal.open_version(before)
+
+
+def test_a_journal_that_can_not_be_read_is_as_none(held: Held) -> None:
+    held.cell("one", a="1")
+    (held.history / "journal.json").write_text('{"seen": 3}')
+    held.again()
+    assert (held.journal.steps, held.journal.seen) == ([], {})
+    assert held.cell("two", b="2")  # and it goes on, without writing over what older versions there are
