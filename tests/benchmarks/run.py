@@ -22,6 +22,7 @@ from beside import bench_beside
 from computing import bench_computing
 from figures import Result, judged, paired
 from folders import bench_folders
+from hosts import bench_hosts
 from latency import bench_interrupt, bench_memory, bench_recovery, bench_round_trip, bench_start
 from loss import bench_loss
 from many import bench_many
@@ -72,6 +73,7 @@ GROUPS: dict[str, Callable[[Path], list[Result]]] = {
     "audit": bench_watching,
     "refusals": bench_refusals,
     "preflight": bench_preflight,
+    "hosts": bench_hosts,
 }
 
 

@@ -114,7 +114,7 @@ def swapped_socket():
     back = ctypes.create_string_buffer(struct.pack("<H", socket.AF_UNSPEC) + bytes(14))
     bound = ctypes.create_string_buffer(sockaddr("0.0.0.0", 18080))
     counts = {}
-    for _ in range(ROUNDS // 4):
+    for _ in range(ROUNDS // 10):
         for got in (
             c_connect(number, buffer),
             c_connect(number, back),
