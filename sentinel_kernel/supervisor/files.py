@@ -268,6 +268,10 @@ class Files(Keeper):
         self._held = said["held"]
         blocks, inodes = said["history"]
         self._history = blocks, inodes
+        current = self._current
+        if current is not None and current.sandbox.held.folders:
+            unit = os.fstatvfs(current.sandbox.held.folders[0].upper).f_frsize
+            current.sandbox.keep_room(current.preparation.plan.sizes, (blocks * unit, inodes))
 
     def _look_after_process(self) -> None:
         """Go on without a process that ended by itself, or was killed: what it had done is whole."""

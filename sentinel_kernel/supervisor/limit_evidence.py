@@ -124,7 +124,8 @@ def _gone(
 
 def _peak(current: Current, name: str, place: str) -> int:
     key = "home" if place == current.preparation.plan.home else f"{name}_bytes"
-    return current.held_peaks.get(key, 0)
+    kept = current.sandbox.kept[0] if name == "disk" else 0
+    return max(0, current.held_peaks.get(key, 0) - kept)
 
 
 def stacks_left(pid: int) -> int | None:

@@ -233,8 +233,16 @@ def file_systems(current: Current) -> list[tuple[str, str, os.statvfs_result]]:
         except OSError:
             continue  # the sandbox is ending
     if current.sandbox.workspace_upper >= 0:
-        found.append(("disk", plan.workspace, os.fstatvfs(current.sandbox.workspace_upper)))
+        status = os.fstatvfs(current.sandbox.workspace_upper)
+        found.append(("disk", plan.workspace, _without(status, *current.sandbox.kept)))
     return sorted(found, key=lambda one: len(one[1]), reverse=True)
+
+
+def _without(status: os.statvfs_result, kept_bytes: int, kept_inodes: int) -> os.statvfs_result:
+    """Return a file system's numbers as if what is kept in it, beside what cells write, were not there."""
+    blocks = status.f_blocks - kept_bytes // (status.f_frsize or 1)
+    files = status.f_files - kept_inodes
+    return os.statvfs_result((*status[:2], max(0, blocks), *status[3:5], max(0, files), *status[6:]))
 
 
 def fullness(current: Current, name: str, place: str, status: os.statvfs_result) -> dict[str, Any] | None:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.live_mounts import LiveMount
 
 _BOOT_SECONDS = 20.0
+_KEEPS = "disk_bytes"
+"""The file system of the layers, with the former versions of what they hold."""
+
 _END_SECONDS = 5.0
 _REPORT_BYTES = 4096
 _HANDED_OVER = 250
@@ -61,6 +64,8 @@ class Sandbox(MutableRecord):
     boot_seconds: float
     sized: tuple[tuple[str, int], ...] = ()
     """Contexts of the file systems in memory whose size is the profile's, by the name of that size."""
+    kept: tuple[int, int] = (0, 0)
+    """Bytes and names that former versions take beside the changed files: their room is on top of the size."""
     shown: Mapping[str, int] = fresh(default_factory=dict)
     """Files that stand for the machine's own inside, by name, open for writing."""
     place: int = -1
@@ -135,12 +140,22 @@ class Sandbox(MutableRecord):
         """Give the file systems in memory these sizes; return the names of those that hold more than that now."""
         full = []
         for name, context in self.sized:
-            size_bytes = getattr(sizes, name)
             try:
-                mounts.resize(context, size_bytes, inodes_for(size_bytes))
+                _resize(name, context, sizes, self.kept)
             except OSError:
                 full.append(name)
         return full
+
+    def keep_room(self, sizes: Sizes, kept: tuple[int, int]) -> None:
+        """Have former versions, which take ``kept`` now, take nothing of what cells may write within ``sizes``."""
+        if kept == self.kept:
+            return
+        for name, context in self.sized:
+            if name == _KEEPS:
+                # Freed room may be taken by a cell already: then it stays until the next time.
+                with contextlib.suppress(OSError):
+                    _resize(name, context, sizes, kept)
+                    self.kept = kept
 
     def exec_failure(self) -> BootError | None:
         """Return why the payload could not be executed; None where it was (the report socket is at its end)."""
@@ -149,6 +164,13 @@ class Sandbox(MutableRecord):
         except ConnectionResetError:
             packet = self.report.recv(_REPORT_BYTES)  # told once where it ended with our word unread
         return _boot_error(packet) if packet else None
+
+
+def _resize(name: str, context: int, sizes: Sizes, kept: tuple[int, int]) -> None:
+    """Give a file system in memory its size, and room for what is kept in it beside. Raises OSError."""
+    size_bytes = getattr(sizes, name)
+    more_bytes, more_inodes = kept if name == _KEEPS else (0, 0)
+    mounts.resize(context, size_bytes + more_bytes, inodes_for(size_bytes) + more_inodes)
 
 
 def start_sandbox(

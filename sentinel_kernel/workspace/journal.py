@@ -32,7 +32,7 @@ MOST_PATHS = 20_000
 MOST_STEPS = 50
 _MOST_BYTES = 512 << 20
 _SHARE = 4
-"""A quarter of the layers' file system at most holds former versions."""
+"""Former versions take a quarter of what cells may write at most, and on top of it (supervisor/sandbox.py)."""
 
 _FILE = "journal.json"
 _FILE_BYTES = 64 << 20
@@ -90,6 +90,8 @@ class Journal:
         self._following: dict[Path, Seen] = {}
         self._taken = 0
         """Bytes of the file system that the copies take."""
+        self._most = 0
+        """How many they may take."""
 
     # --- a cell's end
 
@@ -111,6 +113,8 @@ class Journal:
     def follow(self, now: Mapping[Path, Change], layers: Mapping[str, Layer]) -> None:
         """Make what is held ``now`` what the next cell starts from, with copies; nothing is noted as a cell's doing."""
         self._taken = self._size()
+        space = os.fstatvfs(self._folder)
+        self._most = min(max(0, space.f_blocks * space.f_frsize - self._taken) // _SHARE, _MOST_BYTES)
         following: dict[Path, Seen] = {}
         self._following = following
         for (layer, path), change in now.items():
@@ -121,6 +125,7 @@ class Journal:
             following[layer, path] = self._copied(layers[layer], change)
         self.seen, self._following = following, {}
         self._trim()
+        self._shed(0)  # the limit may be a lower one by now
         self.write()
 
     def forget(self, paths: Iterable[Path]) -> None:
@@ -172,15 +177,18 @@ class Journal:
 
     def _has_room(self, size: int) -> bool:
         space = os.fstatvfs(self._folder)
-        most = min(space.f_blocks * space.f_frsize // _SHARE, _MOST_BYTES)
-        if size > most:
+        if size > self._most:
             return False
-        while self._taken + size > most and len(self.steps) > 1:
-            self.steps.pop(0)  # the oldest first; what only it needs goes
+        self._shed(size)
+        return self._taken + size <= self._most and size <= space.f_bavail * space.f_frsize // 2
+
+    def _shed(self, size: int) -> None:
+        """Drop steps, the oldest first and never the last one, until there is room for ``size`` bytes more."""
+        while self._taken + size > self._most and len(self.steps) > 1:
+            self.steps.pop(0)  # what only it needs goes
             self.incomplete = True
             self._sweep()
             self._taken = self._size()
-        return self._taken + size <= most and size <= space.f_bavail * space.f_frsize // 2
 
     def _size(self) -> int:
         return self.footprint()[0] * os.fstatvfs(self._folder).f_frsize

@@ -101,6 +101,24 @@ def test_limits_change_in_place_up_to_the_ceiling_and_back(book: Notebook) -> No
     assert book.run(back + SIZES).text == before
 
 
+def test_former_versions_take_nothing_of_what_cells_may_write(book: Notebook) -> None:
+    free = "status = os.statvfs('.')\nprint(status.f_bavail * status.f_frsize)"
+    try:
+        empty = int(book.run(f"%sentinel_limit disk=64M\nimport os\n{free}").text)
+        book.run("with open('levels.bin', 'wb') as file:\n    file.write(os.urandom(9_000_000))")
+        held = int(book.run(free).text)  # a copy is kept, for an undo
+        assert 9_000_000 <= empty - held < 9_100_000
+        book.run("os.remove('levels.bin')")
+        assert int(book.run(free).text) == empty
+        told = book.run("%sentinel_limit disk=4M")
+        assert "keeps its size" not in pages(told)
+        assert (3 << 20) < int(book.run(free).text) <= (4 << 20)
+        failed = book.run("with open('levels.bin', 'wb') as file:\n    file.write(os.urandom(9_000_000))")
+        assert limits(failed) == [("disk", "refused")]
+    finally:
+        book.run("%sentinel_limit disk=profile\nif os.path.exists('levels.bin'): os.remove('levels.bin')")
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
