@@ -188,6 +188,15 @@ class MountWords:
             "或把该文件夹写入配置（见 README 中的自定义配置）。",
         )
 
+    def nobody_to_write(self, path: str) -> str:
+        """Return why a folder that the profile wants written can only be read: nobody can be asked."""
+        return self._say(
+            "Cells may change it only once a person has agreed, and nobody can be asked here. HINT → Run the cell in a "
+            f"frontend that takes input, or agree beforehand: start the kernel with SENTINEL_WRITABLE={path}",
+            "只有在有人同意后单元格才能修改它，而此处无人可以询问。HINT → 请在支持输入的前端运行该单元格，"
+            f"或事先同意：以 SENTINEL_WRITABLE={path} 启动内核",
+        )
+
     def declined(self, path: str) -> str:
         """Return the refusal where the person did not agree."""
         shown = rendering.printable(path, _CHARACTERS)

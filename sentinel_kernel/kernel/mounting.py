@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     Current = Callable[[Callable[..., None]], Callable[..., None]]
 
+_AGREED = "SENTINEL_WRITABLE"
+"""Folders that the person, who alone sets this host's environment, has agreed to before: pipelines ask nobody."""
+
 _YES = {"y": "yes", "yes": "yes", "是": "yes"}
 
 
@@ -29,8 +32,11 @@ class Mounting:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._words = MountWords(host.settings.language)
-        self._answers: dict[str, str] = {}
-        """Folder that the profile wants writable -> what the person said; asked once a session."""
+        agreed = os.environ.get(_AGREED, "").split(":")
+        self._answers: dict[str, str] = {
+            os.path.realpath(path): "yes" for path in agreed if path.startswith("/")
+        }
+        """Folder that the profile wants writable -> what the person said, once a session or beforehand."""
 
     # --- the magic
 
@@ -152,7 +158,7 @@ class Mounting:
         if path in self._answers:
             answered(self._answers[path])
         elif not self._host.questions.reaches(cell):
-            only_read(self._words.nobody(path))
+            only_read(self._words.nobody_to_write(path))
         else:
             looked_through = told.get("looked_through") is not False
             profile = self._host.lifecycle.profile

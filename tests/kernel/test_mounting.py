@@ -40,7 +40,7 @@ def boxes(exchange: Exchange) -> list[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with data, results and a home beside the notebook's."""
     folder = tmp_path_factory.mktemp("mounting")
-    for name in ("data", "results", "home/.ssh", "home/rivers"):
+    for name in ("data", "results", "agreed", "home/.ssh", "home/rivers"):
         (folder / name).mkdir(parents=True)
     (folder / "data" / "table.csv").write_text("a\n1\n")
     (folder / "home" / "rivers" / "elbe.txt").write_text("1094 km")
@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def book(folder: Path) -> Iterator[Notebook]:
     """Return a notebook whose profile wants one folder to be written."""
-    mounts = [{"path": str(folder / "results"), "mode": "rw"}]
+    mounts = [{"path": str(folder / name), "mode": "rw"} for name in ("results", "agreed")]
     profiles = folder / "config" / "sentinel-kernel" / "profiles"
     profiles.mkdir(parents=True)
     (profiles / "writing.json").write_text(
@@ -61,6 +61,7 @@ def book(folder: Path) -> Iterator[Notebook]:
         XDG_CONFIG_HOME=str(folder / "config"),
         HOME=str(folder / "home"),
         XDG_STATE_HOME=str(folder / "state"),
+        SENTINEL_WRITABLE=f"/nowhere:{folder / 'agreed'}",
         SENTINEL_PROFILE="writing",
         SENTINEL_SPARE="off",
     ) as running:
@@ -90,6 +91,14 @@ def test_profiles_folder_is_written_once_the_person_has_agreed_and_asked_about_o
     assert (results / "second.txt").read_text() == "xy"
 
 
+def test_folder_that_was_agreed_to_beforehand_is_written_and_asked_about_never(
+    talk: Conversation, folder: Path
+) -> None:
+    cell = talk.run(f"print(open({str(folder / 'agreed')!r} + '/out.txt', 'w').write('xyz'))")
+    assert cell.text == "3\n", boxes(cell)
+    assert (folder / "agreed" / "out.txt").read_text() == "xyz"
+
+
 def test_magic_shows_a_folder_and_keeps_the_variables_and_the_worker_may_die(
     talk: Conversation, folder: Path
 ) -> None:
@@ -115,7 +124,7 @@ def test_magic_shows_a_folder_and_keeps_the_variables_and_the_worker_may_die(
         noted = [
             kind for (kind,) in rows.execute("SELECT kind FROM session_events WHERE kind LIKE '%mount%'")
         ]
-    assert noted == ["mount", "mount", "mount", "unmount"]
+    assert noted == ["mount"] * 5 + ["unmount"]
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,7 @@ class Environment:
             "IPYTHONDIR": str(folder / "ipython"),
             "JUPYTER_PATH": str(self._kernelspec(kernel, profile)),
             "SENTINEL_LANG": "en",
+            "SENTINEL_WRITABLE": str(shared),
             "TMPDIR": str(shared),
         }
 
