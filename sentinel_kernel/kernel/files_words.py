@@ -161,6 +161,10 @@ def question(need: Json, *, chinese: bool) -> str:
 def nobody(what: str, *, chinese: bool) -> str:
     """Return why something that needs a yes is refused where nobody can be asked."""
     pair = _QUESTIONS.get(what, _QUESTIONS["dangerous"])
+    if what == "discard":
+        if chinese:
+            return "丢弃全部内容需要您的同意，而此处无人可以询问。HINT → 请指定路径，或使用 --all。"
+        return "To drop everything needs a yes, and nobody can be asked here. HINT → Name the paths, or type --all."
     if chinese:
         return (
             f"{pair[1]}需要您的同意，而此处无人可以询问。未做任何更改。HINT → 请在 JupyterLab 等可以回答问题的"

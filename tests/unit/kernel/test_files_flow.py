@@ -166,6 +166,9 @@ def test_dropping_everything_asks_and_dropping_what_is_named_does_not() -> None:
     bench = Bench(answer)
     bench.run(FilesWanted(DISCARD))
     assert (bench.said, len(bench.prompts)) == (["list", "discard"], 1)
+    nobody = Bench(answer, person="")
+    nobody.run(FilesWanted(DISCARD))
+    assert (nobody.said, "--all" in nobody.refused) == (["list"], True)
     for wanted in (FilesWanted(DISCARD, ("a",)), FilesWanted(DISCARD, (), frozenset({"--all"}))):
         alone = Bench(answer, person="")
         alone.run(wanted)
