@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-PACKAGES = ("sentinel_one", "sentinel_two", "sentinel_three", "sentinel_four")
+PACKAGES = ("sentinel_one", "sentinel_two", "sentinel_three")
 _NOBODY = 65534
 _POSTGRES = "/usr/lib/postgresql"
 
