@@ -155,7 +155,7 @@ class Files:
     # --- what changes something
 
     def commits_new(self) -> bool:
-        """Tell whether the profile in force lets new files out by themselves."""
+        """Tell whether new files get out by themselves, by the profile in force and how the kernel was started."""
         from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - only for the magics
 
         settings = self._host.settings
@@ -163,7 +163,7 @@ class Files:
             profile = load_profile(self._host.lifecycle.profile, settings.profile_directories)
         except (SentinelError, OSError):
             return False
-        return profile.filesystem.commit == "new"
+        return profile.filesystem.commit == "new" and settings.commit != "none"
 
     def ask(self, turn: Turn, need: Json, yes: Callable[[], None]) -> None:
         """Ask the person about one need; without a yes the line ends, and nothing has changed."""

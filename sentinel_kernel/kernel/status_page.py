@@ -110,7 +110,7 @@ class StatusPage:
         with contextlib.suppress(SentinelError, OSError):
             profile = load_profile(self._lifecycle.profile, self._settings.profile_directories)
             commit = profile.filesystem.commit
-        if commit == "new":
+        if commit == "new" and self._settings.commit != "none":
             note = (
                 "新文件会保存，其他改动保留在沙箱中"
                 if chinese

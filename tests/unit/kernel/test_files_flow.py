@@ -26,7 +26,12 @@ class Bench:
     """A host's parts around the file magics; ``answer`` plays the supervisor."""
 
     def __init__(
-        self, answer: Callable[[Json], Json], *, person: str = "yes", profile: str = "datascience"
+        self,
+        answer: Callable[[Json], Json],
+        *,
+        person: str = "yes",
+        profile: str = "datascience",
+        commit: str = "",
     ) -> None:
         self.asked: list[Json] = []
         self.prompts: list[str] = []
@@ -39,7 +44,9 @@ class Bench:
             request=SimpleNamespace(header=b"{}"), silent=False, allow_stdin=bool(person)
         )
         host: Any = SimpleNamespace(
-            settings=SimpleNamespace(language="en", profile_directories=(), workspace=os.getcwd()),
+            settings=SimpleNamespace(
+                language="en", profile_directories=(), workspace=os.getcwd(), commit=commit
+            ),
             lifecycle=SimpleNamespace(
                 told={},
                 generation=3,
@@ -152,6 +159,9 @@ def test_where_the_profile_lets_nothing_out_new_files_are_asked_about_too() -> N
     alone = Bench(answer, profile="strict", person="")
     alone.run(FilesWanted(COMMIT))
     assert "nobody can be asked" in alone.refused
+    for_an_assistant = Bench(answer, person="", commit="none")
+    for_an_assistant.run(FilesWanted(COMMIT))
+    assert "nobody can be asked" in for_an_assistant.refused
     free = Bench(answer, person="")
     free.run(FilesWanted(COMMIT))
     assert (free.said, free.refused) == (["commit"], "")
