@@ -10,6 +10,7 @@ from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.planning import FALLBACK_HOME, cache_folder
 from sentinel_kernel.policy.preflight_finding import Facts
 from sentinel_kernel.policy.profile import load_profile
+from sentinel_kernel.policy.shown_folder import PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,14 +29,19 @@ def gather(profile: str, directories: Iterable[str], workspace: str, python: str
     prefix = (
         sys.prefix if python == sys.executable else os.path.dirname(os.path.dirname(os.path.abspath(python)))
     )
-    mounts = [mount.path for mount in loaded.filesystem.mounts if mount.mode in ("overlay", "rw")]
+    mounts = [
+        os.path.expanduser(mount.path)
+        for mount in loaded.filesystem.mounts
+        if mount.mode in ("overlay", "rw")
+    ]
     home = os.path.expanduser("~")
     places = [workspace, prefix, home, *mounts]
     if loaded.filesystem.allow_write_overlay:
         places.append(os.environ.get("PWD", workspace))  # the workspace's name before its links were followed
     else:
         places.remove(workspace)
-    folders = [*places, *map(os.path.realpath, places), FALLBACK_HOME, "/tmp", "/var/tmp"]
+    # Below /mnt lies what was shown while the sandbox ran, perhaps to be written: nothing is sure there.
+    folders = [*places, *map(os.path.realpath, places), FALLBACK_HOME, "/tmp", "/var/tmp", PLACE]
     return Facts(
         policy=compiled(loaded, os.uname().machine),
         writable=tuple(
