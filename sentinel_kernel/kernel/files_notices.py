@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.kernel import files_words, rendering
+from sentinel_kernel.kernel import files_words, rendering, store_words
 from sentinel_kernel.kernel.log import log
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class FilesNotices:
             self._conflicts.update(dict.fromkeys(fresh))
             while len(self._conflicts) > _MOST_REMEMBERED:
                 del self._conflicts[next(iter(self._conflicts))]
+        self._store(event)
         held = _number(event, "held")
         if held and "held" not in self._said:
             self._held_at = self._once("held", files_words.held(held, _number(event, "bytes")), [], 0)
@@ -51,6 +52,15 @@ class FilesNotices:
             display_id, header = self._held_at
             self._held_at = None
             self._host.outbox.display({}, header, display_id, update=True)
+
+    def _store(self, event: Json) -> None:
+        """Say that held files could not be saved, and which saved ones will go; before either happens."""
+        risk, leaving = event.get("risk"), _paths(event, "leaving")
+        if isinstance(risk, str) and risk:
+            self._once(f"risk {risk}", store_words.at_risk(risk, _number(event, "risk_bytes")), [], 0)
+        if leaving:
+            words = store_words.leaving(len(leaving), _number(event, "leaving_days"))
+            self._show(words, leaving, len(leaving), "leaving")
 
     def _failed(self, event: Json) -> None:
         failed = [entry for entry in event.get("failed") or () if isinstance(entry, dict)]
