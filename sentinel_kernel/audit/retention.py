@@ -83,6 +83,7 @@ def _first_since(connection: sqlite3.Connection, cutoff: int) -> int:
         ("syscall_events", "last_ts"),
         ("resource_samples", "ts"),
         ("session_events", "ts"),
+        ("connections", "ts"),
     ):
         table, _, seq, _ = PARTS[part]
         young = connection.execute(
@@ -152,7 +153,7 @@ def _prune_to(connection: sqlite3.Connection, bound: int, why: str) -> Pruned:
 
 def _delete(connection: sqlite3.Connection, chain: Chain, up_to: int) -> int:
     rows = 0
-    for table in ("syscall_events", "resource_samples", "session_events"):
+    for table in ("syscall_events", "resource_samples", "session_events", "connections"):
         rows += connection.execute(f"DELETE FROM {table} WHERE seq <= ?", (up_to,)).rowcount  # noqa: S608
     running = int(time.time() * 1000) - _RUNNING_MS
     rows += connection.execute(

@@ -1,4 +1,4 @@
-"""From what a supervisor reports to rows: executions that begin and end, refusals, samples, notes."""
+"""From what a supervisor reports to rows: executions that begin and end, refusals, samples, connections, notes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 500
 """How many executions of this kernel are known by the number that the supervisor gave them."""
+
+_PARTS = {"event": "syscall_events", "sample": "resource_samples", "connection": "connections"}
+"""Kind of a report -> the table of its row; all others are notes."""
 
 Report = tuple[str, dict[str, "Any"]]
 """What kind of row, and its columns; ``exec`` in it is the supervisor's own number of the execution."""
@@ -104,7 +107,7 @@ class Rows:
                 return
         else:
             row["exec_id"] = self._execution(number, msg_id)
-            part = {"event": "syscall_events", "sample": "resource_samples"}.get(kind, "session_events")
+            part = _PARTS.get(kind, "session_events")
             row["id"] = chain.insert(part, row)
             if row.get("action") in ("KILL", "ASK") and row.get("count"):
                 head = {"seq": chain.seq, "hash": chain.hash.hex(), "actor": _actor(self._run)}

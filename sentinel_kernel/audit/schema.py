@@ -118,6 +118,23 @@ NOTES: Columns = (
     ("detail", "TEXT"),
 )
 
+CONNECTIONS: Columns = (
+    ("id", "INTEGER"),
+    ("run_id", "TEXT"),
+    ("exec_id", "INTEGER"),
+    ("ts", "INTEGER"),
+    ("end_ts", "INTEGER"),
+    ("host", "TEXT"),
+    ("address", "TEXT"),
+    ("port", "INTEGER"),
+    ("verdict", "TEXT"),
+    ("rule", "TEXT"),
+    ("errno", "INTEGER"),
+    ("bytes_out", "INTEGER"),
+    ("bytes_in", "INTEGER"),
+    ("count", "INTEGER"),
+)
+
 PARTS: dict[str, tuple[str, Columns, str, str]] = {
     "runs": ("runs", RUNS, "seq", "hash"),
     "executions.begin": ("executions", EXECUTION_BEGIN, "begin_seq", "begin_hash"),
@@ -125,13 +142,14 @@ PARTS: dict[str, tuple[str, Columns, str, str]] = {
     "syscall_events": ("syscall_events", EVENTS, "seq", "hash"),
     "resource_samples": ("resource_samples", SAMPLES, "seq", "hash"),
     "session_events": ("session_events", NOTES, "seq", "hash"),
+    "connections": ("connections", CONNECTIONS, "seq", "hash"),
 }
 """What the chain runs over: part → table, the columns that are hashed, and where its number and its hash are kept."""
 
 ADDED = {"syscall_events": 2}
 """How many columns at a part's end came by a later step: where they are NULL, rows have the hash of before it."""
 
-TABLES = ("runs", "executions", "syscall_events", "resource_samples", "session_events")
+TABLES = ("runs", "executions", "syscall_events", "resource_samples", "session_events", "connections")
 
 # Step 1 is SentinelBox's own schema; a step is never changed once it was released, only followed by another.
 _STEPS = (
@@ -212,6 +230,13 @@ _STEPS = (
     """
     ALTER TABLE syscall_events ADD COLUMN function TEXT;
     ALTER TABLE syscall_events ADD COLUMN cause TEXT;
+    """,
+    """
+    CREATE TABLE connections (
+        id INTEGER PRIMARY KEY, run_id TEXT REFERENCES runs(id), exec_id INTEGER REFERENCES executions(id),
+        ts INTEGER NOT NULL, end_ts INTEGER, host TEXT, address TEXT, port INTEGER, verdict TEXT, rule TEXT,
+        errno INTEGER, bytes_out INTEGER, bytes_in INTEGER, count INTEGER, seq INTEGER, hash BLOB);
+    CREATE INDEX connections_exec ON connections(exec_id);
     """,
 )
 VERSION = len(_STEPS)

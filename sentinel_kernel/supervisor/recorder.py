@@ -146,7 +146,26 @@ class Recorder(Keeper):
 
     def connection(self, made: Connection) -> None:
         """Note a connection that is over, or was refused."""
-        self._note("connection", made.host or made.address, made.to_json())
+        if not self._delivery.settings.path:
+            return
+        self._delivery.report(
+            "connection",
+            {
+                "exec": self._newest(),
+                "ts": made.started_ms,
+                "end_ts": made.ended_ms,
+                "host": made.host,
+                "address": made.address,
+                "port": made.port,
+                "verdict": made.verdict,
+                "rule": made.rule,
+                "errno": made.error,
+                "bytes_out": made.bytes_out,
+                "bytes_in": made.bytes_in,
+                "count": made.count,
+            },
+        )
+        self._delivery.soon()
 
     def asking(self, violation: Violation) -> None:  # noqa: ARG002 - whatever it is about
         """Have a writer at hand when the answer comes."""

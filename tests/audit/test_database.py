@@ -211,6 +211,7 @@ def test_columns_that_came_later_leave_the_hashes_of_older_rows_as_they_are(path
     with looked_into(path) as connection:  # as it was before the third step
         for column in ("function", "cause"):
             connection.execute(f"ALTER TABLE syscall_events DROP COLUMN {column}")
+        connection.execute("DROP TABLE connections")
         connection.execute("PRAGMA user_version = 2")
     connection = open_for_writing(str(path))
     event = {"exec": 9, "ts": now_ms(), "count": 1, "violation_id": "h", "cause": "path_hidden", "path": "/x"}
@@ -231,6 +232,28 @@ def test_columns_that_came_later_leave_the_hashes_of_older_rows_as_they_are(path
                 [(cause, number) for number, cause in before.items()],
             )
         assert faults(path) == []
+
+
+def test_a_connection_is_a_row_of_its_own_and_part_of_the_chain(path: Path) -> None:
+    fill(path, 1)
+    connection = open_for_writing(str(path))
+    made = {
+        "exec": 9,
+        "ts": now_ms(),
+        "host": "example.org",
+        "port": 443,
+        "verdict": "allowed",
+        "bytes_out": 7,
+    }
+    Rows(connection).write([run(), *cell(9), ("connection", made)])
+    found = connection.execute("SELECT host, port, verdict, bytes_out, exec_id FROM connections").fetchall()
+    connection.close()
+    assert [row[:4] for row in found] == [("example.org", 443, "allowed", 7)]
+    assert found[0][4] is not None
+    assert faults(path) == []
+    with looked_into(path) as edited:
+        edited.execute("UPDATE connections SET bytes_out = 0")
+    assert faults(path)
 
 
 def test_a_newer_file_and_a_foreign_one_are_left_alone(path: Path, tmp_path: Path) -> None:
