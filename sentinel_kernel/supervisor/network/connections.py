@@ -83,6 +83,9 @@ class Connections:
 
     def requested(self, made: Connection) -> None:
         """Take note of a request that the proxy has passed on, or refused, and that is over."""
+        if made.verdict == "refused":
+            self.refused(made.host, made.address, made.port, made.rule)
+            return
         self._tell(made)
         self._note(made)
 
