@@ -95,10 +95,10 @@ _LOCKED = Text(
     "此实验室的所有内核都使用同一个配置。",
 )
 _LOOPBACK = Text(
-    "No profile of this version reaches the outside. Only for a server that runs inside the sandbox itself, "
+    "Hosts outside are reached where the profile lists them. For a server that runs inside the sandbox itself alone, "
     "not for one of this machine outside it: `%sentinel_profile {0}` at the top of a cell opens the sandbox's own "
     "loopback (variables stay).",
-    "此版本的任何配置都不能访问外部网络。仅当服务运行在沙箱内部（而非本机沙箱之外）时：在单元格首行写 "
+    "只能访问配置所列出的外部主机。仅当服务运行在沙箱内部（而非本机沙箱之外）时：在单元格首行写 "
     "`%sentinel_profile {0}` 可打开沙箱自身的回环接口（变量会保留）。",
 )
 _INSIDE = Text(
@@ -111,8 +111,8 @@ _INSIDE_AFTER = Text(
     "在另一配置下，可通过 127.0.0.1 访问沙箱内的服务：`%sentinel_profile {0}`（变量会保留）。",
 )
 _OUTSIDE = Text(
-    "No profile of this version reaches the outside.",
-    "此版本的任何配置都不能访问外部网络。",
+    "Hosts outside are reached where the profile lists them.",
+    "只能访问配置所列出的外部主机。",
 )
 
 

@@ -46,7 +46,7 @@ def test_a_refused_socket_is_told_what_a_profile_with_sockets_reaches_and_is_no_
     assert "AF_INET" in done.message.zh
     for text in (done.hint.en, done.hint.zh):
         assert "%sentinel_profile datascience" in text
-    assert "No profile of this version reaches the outside" in done.hint.en
+    assert "Hosts outside are reached where the profile lists them" in done.hint.en
     assert "外部" in done.hint.zh
 
 
