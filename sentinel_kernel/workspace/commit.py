@@ -1,9 +1,9 @@
 """Commits changes to the host's folder: each file old or new at every moment, whatever ends the process.
 
 A file is copied under a name of its own, and gets its own in one step: a new one under a free name, a changed one in
-exchange for the known old one. What is exchanged is on the disk before (fdatasync(2)), so that a power cut leaves the
-old or the new; a new file has no old one to lose, and waits for no disk: :func:`settle` does that for all, once,
-behind the answer.
+exchange for the known old one. What is exchanged is on the disk before (fdatasync(2), syncfs(2)), so that a power
+cut leaves the old or the new; a new file has no old one to lose, and waits for no disk: :func:`settle` does that for
+all, once, behind the answer.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ QUESTIONS = ("overwrite", "delete", "dangerous", "conflict")
 _BATCH = 200
 _BATCH_BYTES = 256 << 20
 _BATCH_FOLDERS = 64
+_SYNCED_ALONE = 8
+"""More files than these are brought to the disk by one call for all of their file system."""
 _NAMED = 20
 
 
@@ -159,8 +161,10 @@ class _Commit:
         """Give what is staged its names, and give the cells' copies up."""
         staged, self._staged = self._staged, []
         try:
-            for one in staged:
-                with contextlib.suppress(OSError):  # a disk that fails at this tells of it at settle()
+            with contextlib.suppress(OSError):  # a disk that fails at this tells of it at settle()
+                if len(staged) > _SYNCED_ALONE:
+                    write_back(staged[0].writer)
+                for one in staged[:_SYNCED_ALONE]:
                     os.fdatasync(one.writer)
             while staged:
                 one = staged.pop()

@@ -28,7 +28,7 @@ _WRITE = (
     "_os.mkdir('{made}')\nfor _i in range(1000):\n"
     "    with open(f'{made}/{{_i}}', 'wb') as _f:\n        _f.write(b'x' * 4096)"
 )
-_ROUNDS = 5
+_ROUNDS = 3
 _NOTES = {
     "new": ": at 0.8x of its speed at least",
     "changed": "; here each file is on the disk before it is exchanged",
@@ -85,35 +85,6 @@ def _commits(folder: Path) -> list[Result]:
                 ratio=median_ratio(ours, copied),
                 ratio_at_most=1.25 if kind == "new" else None,
                 note="1 GB in 1,000 files; the baseline is cp -r, which waits for no disk" + _NOTES[kind],
-            )
-        )
-    return results + _commits(folder)
-
-
-def _commits(folder: Path) -> list[Result]:
-    place = tempfile.mkdtemp(dir=folder)
-    driver = Path(__file__).with_name("commit_driver.py")
-    command = ["unshare", "-rm", sys.executable, str(driver), place, str(_ROUNDS)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True)
-    found = json.loads(told.stdout)
-    results = []
-    for kind, identifier in (("new", "commit"), ("changed", "commit_over")):
-        ours = [taken for what, taken, _ in found if what == kind]
-        copied = [taken for what, _, taken in found if what == kind]
-        results.append(
-            judged(
-                identifier,
-                statistics.median(ours),
-                "s",
-                statistics.median(copied),
-                ratio=median_ratio(ours, copied),
-                ratio_at_most=1.25 if kind == "new" else None,
-                note="1 GB in 1,000 files; the baseline is cp -r, which waits for no disk"
-                + (
-                    ": no slower than 0.8x of it"
-                    if kind == "new"
-                    else "; ours has each file on the disk before it is exchanged"
-                ),
             )
         )
     return results
