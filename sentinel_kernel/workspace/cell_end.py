@@ -8,6 +8,7 @@ import time
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.answering import Tally
 from sentinel_kernel.workspace.commit import Outcome, commit
+from sentinel_kernel.workspace.giving_up import give_up
 from sentinel_kernel.workspace.journal import MOST_PATHS
 from sentinel_kernel.workspace.layer import folder_of, status_of
 from sentinel_kernel.workspace.marks import key_of
@@ -88,6 +89,12 @@ class CellEnds:
     def keep(self) -> None:
         """Keep what is held as the former version that a later cell may be taken back to."""
         self._workspace.journal.follow(self._now, self._workspace.layers)
+        # What was open when it was committed, or equals the host's, and may be in nobody's use by now.
+        settled = self._workspace.bounds.settled
+        for name, layer in self._workspace.layers.items():
+            of_layer = [one for of, one in settled if of == name]
+            if of_layer:
+                give_up(layer, of_layer)
 
     def _commit(
         self, now: dict[Path, Change], outcome: Outcome, told: Callable[[int, int, int], None]
