@@ -55,13 +55,15 @@ while True:
 class Shown:
     """A sandbox whose one program runs what the test asks for."""
 
-    def __init__(self, supervised: Supervised, workspace: Path) -> None:
+    def __init__(
+        self, supervised: Supervised, workspace: Path, profile: str = "strict", **fields: Any
+    ) -> None:
         self.supervised = supervised
         self.workspace = workspace
         self._number = 0
         command = f"import os; os.chdir({str(workspace)!r})\n{_SERVER}"
-        supervised.start(workspace, payload=[supervised.python, "-c", command])
-        supervised.wait("ready")
+        supervised.start(workspace, profile, payload=[supervised.python, "-c", command], **fields)
+        self.ready = supervised.wait("ready")
 
     def mount(self, do: str, **fields: Any) -> dict[str, Any]:
         """Ask the supervisor about folders."""
@@ -221,3 +223,27 @@ def test_secrets_stay_hidden_and_links_and_mounts_below_are_told_of(
         closing.callback(subprocess.run, ["umount", str(inner)], check=True)
         looked = shown.mount("look", path=str(data))
         assert looked.get("code") == (None if identity.uid == 0 else "mounts_below")
+
+
+def test_folder_that_a_profile_wants_written_is_read_only_until_it_is_mounted_at_its_own_place(
+    supervised: Supervised, identity: Identity, place: Path, data: Path
+) -> None:
+    profiles = own_folder(identity, place / "profiles")
+    mounts = [{"path": str(data), "mode": "rw"}]
+    (profiles / "writing.json").write_text(
+        json.dumps({"extends": "strict", "filesystem": {"mounts": mounts}})
+    )
+    (profiles / "writing.json").chmod(0o644)
+    work = own_folder(identity, place / "work")
+    shown = Shown(supervised, work, "writing", profile_directories=[str(profiles)])
+    assert shown.ready["writable"] == [str(data)]
+    write = f"got['wrote'] = tried(lambda: open({str(data)!r} + '/new', 'w').write('x'))"
+    assert shown.inside(write) == {"wrote": "EROFS"}
+    looked = shown.mount("look", path=str(data), mode="rw")
+    fields = {"path": str(data), "mode": "rw", "target": str(data), "identity": looked["identity"]}
+    assert shown.mount("add", **fields)["done"]
+    assert shown.inside(write) == {"wrote": 1}
+    assert (data / "new").read_text() == "x"
+    assert shown.mount("add", **fields)["done"]  # once more is the same one
+    assert len(shown.mount("list")["mounts"]) == 1
+    assert shown.mount("remove", name=str(data))["code"] == "unknown_name"
