@@ -28,7 +28,9 @@ def book(folder: Path) -> Iterator[Notebook]:
     """Return a notebook whose artifact store has no room at all."""
     (folder / "work").mkdir()
     (folder / "work" / "there.txt").write_text("there")
-    with notebook(folder, SENTINEL_PROFILE="datascience", SENTINEL_ARTIFACTS="/proc/sentinel") as running:
+    with notebook(
+        folder, SENTINEL_PROFILE="datascience", SENTINEL_ARTIFACTS="/proc/sentinel", SENTINEL_SPARE="off"
+    ) as running:
         yield running
 
 
