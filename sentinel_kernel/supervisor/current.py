@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.stack_dump import Place
     from sentinel_kernel.supervisor.backend import Backend, Backends
     from sentinel_kernel.supervisor.channels import Channels
     from sentinel_kernel.supervisor.held_line import HeldLine
@@ -71,6 +72,12 @@ class Current(MutableRecord):
     worker_pidfd: int = -1
     held_line: HeldLine | None = None
     started: Started | None = None
+    size_pipe: int = -1
+    """Read end of the pipe that the worker writes a stack to where a file would grow beyond RLIMIT_FSIZE."""
+    limits_set: set[int] = fresh(default_factory=set)
+    """Which rlimits programs inside have asked to set (prlimit(2)): what meets those may be their own doing."""
+    filling: dict[str, Place] = fresh(default_factory=dict)
+    """Where the worker was when a file system grew, by the name of the size, since the cell began."""
     word_pipe: int = -1
     """Write end of the pipe that the worker's MemoryError takes its text from."""
     unsettled: int = 0
@@ -255,12 +262,14 @@ def give_channels(current: Current, request: StartRequest) -> None:
     current.started = Started()
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     words, current.word_pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    current.size_pipe, sizes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         current.link.fork_worker(
             current.channels.listening,
             writer,
             words,
             current.started.descriptor,
+            sizes,
             (*request.argv, *request.argv_once),
             current.preparation.plan.workspace,
             current.preparation.profile.preload,
@@ -269,6 +278,7 @@ def give_channels(current: Current, request: StartRequest) -> None:
     finally:
         os.close(writer)
         os.close(words)
+        os.close(sizes)
     current.held_line = HeldLine(reader, STACK_SIGNAL)
     current.channels.close()
     current.channels = None
@@ -293,9 +303,11 @@ def drop_worker(current: Current, poll: select.poll) -> None:
         os.close(current.worker_pidfd)
     if current.started is not None:
         current.started.close()
-    if current.word_pipe >= 0:
-        os.close(current.word_pipe)
-        current.word_pipe = -1
+    for pipe in (current.word_pipe, current.size_pipe):
+        if pipe >= 0:
+            os.close(pipe)
+    current.word_pipe = current.size_pipe = -1
+    current.limits_set.clear()
     current.held_line = current.started = current.handler.places = None
     current.worker_pidfd = current.worker_pid = current.handler.worker_pid = -1
 

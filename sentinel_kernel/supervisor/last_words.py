@@ -39,15 +39,17 @@ def place_fields(place: Place | None) -> dict[str, Any] | None:
 
 def note_place(current: Current, limit: dict[str, Any]) -> None:
     """Have it noted in ``limit`` (``place_of``) where the worker is as it is reached; to be called before a signal."""
-    worker = current.worker_pid
+    worker, line = current.worker_pid, current.held_line
 
     def found(place: Place | None) -> None:
         told = place_fields(place)
         if told is not None:  # the worker goes on: this is known as well as the line of a refusal
             limit["place_of"] = {**told, "confidence": "certain"}
+        elif line is not None and line.last is not None:
+            limit["place_of"] = place_fields(line.last)
 
-    if worker > 0 and current.held_line is not None:
-        current.held_line.ask(worker, worker, found, _SHORT_PATIENCE_SECONDS)
+    if worker > 0 and line is not None and not line.ask(worker, worker, found, _SHORT_PATIENCE_SECONDS):
+        found(None)
 
 
 def kill_worker(current: Current, cause: dict[str, Any]) -> None:

@@ -8,12 +8,14 @@ of a program are no proof, so each is looked at from outside.
 from __future__ import annotations
 
 import os
+import select
 import time
 
 from sentinel_kernel.policy.plan import is_within, process_limit
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.clearing import LOOK_SECONDS, Clearing
 from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.last_words import place_fields
 from sentinel_kernel.supervisor.processes import processes_below, same_sandbox
 from sentinel_kernel.supervisor.processor_time import count_tasks, is_running
 from sentinel_kernel.supervisor.reached import reached
@@ -59,6 +61,8 @@ class LimitWatch(Keeper):
         """The folders that were full at the last cell's end."""
         self._began = 0.0
         """When the last cell began, on the clock of a process's start time (seconds since the boot)."""
+        self._began_ns = 0
+        """The same on that of time.monotonic_ns."""
         self._known: set[int] = set()
         """Children of init that were told of, and the worker."""
         self._clearing: tuple[Clearing, dict[str, Any], dict[str, Any]] | None = None
@@ -97,6 +101,7 @@ class LimitWatch(Keeper):
             self._current.peak_tasks = 0
             self._current.held_peaks.clear()
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
+        self._began_ns = time.monotonic_ns()
         events = self._current.backend.events() if self._current is not None else None
         self._refusals = events.pids_refusals if events is not None else 0
 
@@ -118,9 +123,12 @@ class LimitWatch(Keeper):
             suspects = [one for one in suspects if one.get("name") != "pids"] + [
                 {"name": "pids", "owed": owed}
             ]
+        suspects += self._noted(current, suspects, str(message.get("msg_id")))
         clearing: tuple[Clearing, dict[str, Any]] | None = None
         for suspect in suspects:
             found = self._found(current, suspect)
+            if found is not None and "place_of" not in found:
+                found |= _filled_at(current, found["name"])
             if found is None or (found["name"] in self._told and found["name"] != "pids"):
                 continue
             if found["name"] == "pids" and found["used"] >= found["allowed"] * _CROWDED:
@@ -133,6 +141,22 @@ class LimitWatch(Keeper):
         else:
             self._clearing = (*clearing, message)
             self._go_on()
+
+    def _noted(self, current: Current, suspects: list[dict[str, Any]], cell: str) -> list[dict[str, Any]]:
+        """Return the limits that the worker has noted as met in this ``cell``, and that nobody else speaks of."""
+        note = current.started.refused(self._began_ns) if current.started is not None else None
+        wrote = _readable(current.size_pipe)
+        if note is None and not wrote:
+            return []
+        from sentinel_kernel.supervisor import swallowed  # noqa: PLC0415 - for the few cells that meet such a limit
+
+        known = self._told | {str(one.get("name")) for one in suspects if one.get("name") != "file_size"}
+        found = []
+        if note is not None and not known & {"pids", "memory"}:
+            found.append(swallowed.refused_start(current, note, cell))
+        if wrote and (stack := swallowed.take_size_stack(current)) and "file_size" not in known:
+            found.append(swallowed.refused_size(current, stack, cell))
+        return [{"name": one["name"], "owed": one} for one in found if one is not None]
 
     def _go_on(self) -> None:
         """End what takes up the tasks; once that has gone, tell of it."""
@@ -218,6 +242,22 @@ class LimitWatch(Keeper):
     def _event(self, message: dict[str, Any], found: dict[str, Any]) -> None:
         told = {**found, "msg_id": str(message.get("msg_id"))}
         self._tell(protocol.EVENT_LIMIT, {"generation": self._generation, "limit": told})
+
+
+def _filled_at(current: Current, name: str) -> dict[str, Any]:
+    """Return where the worker was seen as the file system of the limit ``name`` was filling up, for an event."""
+    keys = ("tmp_bytes", "home") if name == "tmp" else (f"{name}_bytes",)
+    fields = next((place_fields(current.filling[key]) for key in keys if key in current.filling), None)
+    return {} if fields is None else {"place_of": fields}
+
+
+def _readable(descriptor: int) -> bool:
+    """Tell whether there is anything to read."""
+    if descriptor < 0:
+        return False
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return any(event & select.POLLIN for _, event in poll.poll(0))
 
 
 def file_systems(current: Current) -> list[tuple[str, str, os.statvfs_result]]:

@@ -231,6 +231,8 @@ class Shares:
     def _limit(self, listener: Listener, notification: Notification) -> bool:
         """Set RLIMIT_DATA in the caller's stead, up to the profile's memory: headroom is not the cell's to raise."""
         wanted_id, what, new, old = notification.arguments[:4]
+        if new:
+            self._current.limits_set.add(what & 0xFFFFFFFF)
         if new == 0 or what & 0xFFFFFFFF != resource.RLIMIT_DATA:
             listener.proceed(notification.id)  # it only asks, or is none at all
             return True

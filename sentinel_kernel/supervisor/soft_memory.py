@@ -7,6 +7,7 @@ import os
 import time
 
 from sentinel_kernel.linux.process import signal_thread
+from sentinel_kernel.supervisor.approach import Approach
 from sentinel_kernel.supervisor.last_words import note_place
 from sentinel_kernel.supervisor.thread_signals import catches
 from sentinel_kernel.supervisor.worker_link import MEMORY_SIGNAL
@@ -35,6 +36,7 @@ class SoftMemory:
     def __init__(self, current: Current) -> None:
         """Speak to the worker of ``current``."""
         self._current = current
+        self._approach = Approach(current)
         self._next = 0.0
         self.begun_at = 0
         """What was used when the cell began."""
@@ -47,9 +49,11 @@ class SoftMemory:
         self.begun_at = used
         self.told = False
         self._next = 0.0
+        self._approach.begin_cell(used)
 
     def due(self, used: int, mark: int) -> bool:
         """Tell whether the running cell is to be stopped at ``used`` bytes."""
+        self._approach.look(used, mark)
         return used >= mark and used >= self.begun_at + mark // _GROWTH and time.monotonic() >= self._next
 
     def raise_it(self, limit: dict[str, Any]) -> bool:

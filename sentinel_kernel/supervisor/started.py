@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SLOTS, SLOT_BYTES = 512, 512
 THREADS, THREAD_BYTES = 512, 128
+_REFUSED = SLOTS * SLOT_BYTES + THREADS * THREAD_BYTES
 _ANCESTORS = 16
 _STATUS_BYTES = 8192
 _NAME_CHARACTERS = 100
@@ -45,7 +46,7 @@ class Started:
             OSError: it can't be made.
 
         """
-        self.descriptor = sealed_memory("started", SLOTS * SLOT_BYTES + THREADS * THREAD_BYTES)
+        self.descriptor = sealed_memory("started", _REFUSED + SLOT_BYTES)
 
     def started_at(self, process: int, worker: int, names: CellNames) -> Place | None:
         """Return where ``process``, or the nearest of its ancestors that was noted, was started.
@@ -79,6 +80,19 @@ class Started:
             status.inside, SLOTS * SLOT_BYTES + status.inside % THREADS * THREAD_BYTES, THREAD_BYTES
         )
         return shown(note.decode("utf-8", "replace"), _NAME_CHARACTERS) or None
+
+    def refused(self, since_ns: int) -> tuple[bool, bytes] | None:
+        """Return whether a thread, not a process, could not be started last, and the stack; None: not since then.
+
+        ``since_ns`` is on the clock of time.monotonic_ns.
+        """
+        try:
+            slot = os.pread(self.descriptor, SLOT_BYTES, _REFUSED)
+        except OSError:
+            return None
+        at, _, rest = slot.rstrip(b"\0").partition(b" ")
+        what, _, stack = rest.partition(b" ")
+        return (what == b"thread", stack) if at.isdigit() and int(at) >= since_ns else None
 
     def _place(self, number: int, names: CellNames) -> Place | None:
         note = self._read(number, number % SLOTS * SLOT_BYTES, SLOT_BYTES)

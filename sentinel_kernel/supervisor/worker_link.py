@@ -55,12 +55,13 @@ class WorkerLink:
         self._control = control
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
-    def fork_worker(  # noqa: PLR0917 - each is one field of the packet
+    def fork_worker(  # noqa: PLR0913, PLR0917 - each is one field of the packet
         self,
         listening: Sequence[socket.socket],
         stack_pipe: int,
         word_pipe: int,
         started: int,
+        size_pipe: int,
         argv: Sequence[str],
         cwd: str,
         preload: Sequence[str],
@@ -69,7 +70,8 @@ class WorkerLink:
         """Ask for a worker on the four listening sockets.
 
         STACK_SIGNAL makes it write its stack to ``stack_pipe``; at MEMORY_SIGNAL it reads ``word_pipe``. What it starts
-        it notes in ``started`` (supervisor/started.py).
+        it notes in ``started`` (supervisor/started.py). A write beyond RLIMIT_FSIZE makes it write its stack to
+        ``size_pipe``.
         """
         message = {
             "op": "fork",
@@ -81,7 +83,7 @@ class WorkerLink:
             "stacks_signal": STACKS_SIGNAL,
             "memory_signal": MEMORY_SIGNAL,
         }
-        descriptors = [*(sock.fileno() for sock in listening), stack_pipe, word_pipe, started]
+        descriptors = [*(sock.fileno() for sock in listening), stack_pipe, word_pipe, started, size_pipe]
         socket.send_fds(self._control, [json.dumps(message).encode()], descriptors)
 
     def kill_all(self) -> None:

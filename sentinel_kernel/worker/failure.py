@@ -25,6 +25,7 @@ from sentinel_kernel.worker.failed_call import (
     starts_process,
     system_call_number,
 )
+from sentinel_kernel.worker.started import has_large_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,6 @@ _LINES = 16
 _FRAMES = 3000
 _TEXT = 200
 _PATH = 4096
-_LARGE_STACK = 64 << 20
 _RUN_CODE = InteractiveShell.run_code.__code__
 _RAISE = opcode.opmap["RAISE_VARARGS"]
 _STANDARD = os.path.dirname(os.__file__) + os.sep
@@ -274,7 +274,7 @@ def _site(frames: list[TracebackType], by: str) -> str:
     if not code.co_filename.startswith(_STANDARD):
         return "spawn" if by == "call" and starts_process(frames[-1]) else ""
     file, name = os.path.basename(code.co_filename), code.co_name
-    if (file, name) == ("threading.py", "start") and threading.stack_size() > _LARGE_STACK:
+    if (file, name) == ("threading.py", "start") and has_large_stacks():
         return ""  # a size of its own may be too large by itself
     if file == "os.py":
         return "program" if name.startswith(("exec", "_exec", "_spawn")) else ""

@@ -6,6 +6,7 @@ import faulthandler
 import importlib.util
 import os
 import random
+import signal
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -25,8 +26,9 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
     """Run the kernel until it is shut down; in the process that init has just forked.
 
     ``request`` is the supervisor's ``fork``: argv, cwd, magics, and the signals for a stack, for all stacks, and
-    for MemoryError. Of the last three descriptors stacks are written to the first, the words of the exception are read
-    from the second, and what is started is noted in the third. Returns to the end of the interpreter, which runs the
+    for MemoryError. Of the last four descriptors stacks are written to the first, the words of the exception are read
+    from the second, what is started is noted in the third, and the stacks of writes beyond the largest size of a file
+    are written to the fourth. Returns to the end of the interpreter, which runs the
     cells' own exit handlers.
     """
     complaints = os.dup(2)
@@ -34,7 +36,7 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
     os.close(null)
-    *listening, stack_pipe, word_pipe, started = listening
+    *listening, stack_pipe, word_pipe, started, size_pipe = listening
     try:
         os.chdir(request["cwd"])
         os.environ.pop("GLIBC_TUNABLES", None)  # was for the interpreter that this process is a copy of
@@ -47,6 +49,8 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
         report_threads(shell)
         faulthandler.register(request["stack_signal"], file=stack_pipe, all_threads=False)
         faulthandler.register(request["stacks_signal"], file=stack_pipe, all_threads=True)
+        # Python ignores it (the call fails with EFBIG), and so do those who ask Python; the call fails all the same.
+        faulthandler.register(signal.SIGXFSZ, file=size_pipe, all_threads=False)
         write_last_words(stack_pipe)
         raise_at(request["memory_signal"], word_pipe)
         note_starts(started)

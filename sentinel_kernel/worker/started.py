@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,17 +20,20 @@ if TYPE_CHECKING:
 
 SLOTS, SLOT_BYTES = 512, 512
 THREADS, THREAD_BYTES = 512, 128
-"""As supervisor/started.py has it: a process has the slot of its number modulo SLOTS; behind them are the threads."""
+REFUSED = SLOTS * SLOT_BYTES + THREADS * THREAD_BYTES
+"""As supervisor/started.py has it: a process has the slot of its number modulo SLOTS; behind them are the threads, and
+behind those the last start that failed for want of tasks."""
 
 _CELLS = "/ipykernel_"
 _TIMED = ("<timed exec>", "<timed eval>", "<magic-timeit>")
+_LARGE_STACK = 64 << 20
 _FRAMES = 3
 _DEPTH = 200
 
 
 def note_starts(descriptor: int) -> None:
     """Note from here on what is started in this process and those that it forks, in the file ``descriptor``."""
-    table = mmap.mmap(descriptor, SLOTS * SLOT_BYTES + THREADS * THREAD_BYTES)
+    table = mmap.mmap(descriptor, REFUSED + SLOT_BYTES)
     os.close(descriptor)  # what is written to it later would be in no bounds
 
     def note(number: int, text: bytes) -> None:
@@ -40,12 +44,17 @@ def note_starts(descriptor: int) -> None:
         at = SLOTS * SLOT_BYTES + number % THREADS * THREAD_BYTES
         table[at : at + THREAD_BYTES] = (b"%d %b" % (number, text))[:THREAD_BYTES].ljust(THREAD_BYTES, b"\0")
 
+    def refused(what: bytes, frame: FrameType) -> None:
+        text = b"%d %b %b" % (time.monotonic_ns(), what, _stack(frame))
+        table[REFUSED : REFUSED + SLOT_BYTES] = text[:SLOT_BYTES].ljust(SLOT_BYTES, b"\0")
+
     os.register_at_fork(after_in_child=lambda: note(os.getpid(), _stack(sys._getframe(1))))  # noqa: SLF001
-    _note_executed(note)
+    _note_executed(note, refused)
     _note_threads(name)
+    _note_refused_threads(refused)
 
 
-def _note_executed(note: Callable[[int, bytes], None]) -> None:
+def _note_executed(note: Callable[[int, bytes], None], refused: Callable[[bytes, FrameType], None]) -> None:
     """Note what subprocess and multiprocessing execute; they fork in C, where no hook is called."""
     module: Any = sys.modules.get("_posixsubprocess")
     start: Callable[..., int] | None = getattr(module, "fork_exec", None)
@@ -58,6 +67,9 @@ def _note_executed(note: Callable[[int, bytes], None]) -> None:
         try:
             number = start(*arguments)
             note(number, text)
+        except BlockingIOError:
+            refused(b"process", sys._getframe(1))  # noqa: SLF001 - as above
+            raise
         finally:
             note(os.getpid(), b"")  # else what is forked later would have this line
         return number
@@ -86,6 +98,35 @@ def _note_threads(name: Callable[[int, bytes], None]) -> None:
             name(number, text.encode("utf-8", "replace"))
 
     kind._set_native_id = _set_native_id  # noqa: SLF001
+
+
+def _note_refused_threads(refused: Callable[[bytes, FrameType], None]) -> None:
+    """Note where a thread could not be started, also where the program makes nothing of it.
+
+    Start() takes a thread out of those that are being started by itself where that has failed; else the thread does.
+    Seen from there, no frame of ours is on the error's way.
+    """
+    module: Any = threading
+    starting = getattr(module, "_limbo", None)
+    if (
+        type(starting) is not dict
+    ):  # another Python may do without: then a start that was swallowed has no line
+        return
+
+    class Starting(dict[threading.Thread, threading.Thread]):
+        def __delitem__(self, thread: threading.Thread) -> None:
+            if sys.exc_info()[0] is RuntimeError and not has_large_stacks():
+                refused(b"thread", sys._getframe(1))  # noqa: SLF001 - as above
+            super().__delitem__(thread)
+
+    module._limbo = Starting(starting)  # noqa: SLF001 - its own name for them
+
+
+def has_large_stacks() -> bool:
+    """Tell whether the program has set a size of threads' stacks that may be too large by itself."""
+    size = threading.stack_size()  # which sets none
+    threading.stack_size(size)
+    return size > _LARGE_STACK
 
 
 def _stack(frame: FrameType | None) -> bytes:

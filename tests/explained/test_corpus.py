@@ -35,12 +35,8 @@ REPAIRED = 0.95
 WITHOUT = 0.15
 """How many programs may have no remedy at all."""
 OPEN = {
-    "more_tasks_than_strict_has": "a thread that was refused and swallowed leaves no trace outside",
     "many_tasks_of_a_child": "whether its death is told varies, and its line is not",
-    "large_file_swallowed": "a write that was refused and swallowed leaves no trace outside",
     "shared_memory_of_a_child": "SIGBUS of a child is its own affair",
-    "table_saved_swallowed": "a full disk is seen, the line is not",
-    "growing_list": "which MemoryError comes first varies; the list's own does not say so itself",
 }
 """Programs that are not explained in full yet, and why: each one that is leaves this list."""
 STEP = 6

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from sentinel_kernel.worker.started import SLOT_BYTES, SLOTS, THREAD_BYTES, THREADS
+from sentinel_kernel.worker.started import REFUSED, SLOT_BYTES
 
 THREADS_OF_ALL_KINDS = """
 class Raising(threading.Thread):
@@ -49,7 +49,7 @@ thread.join()
 START = """\
 import json, os, subprocess, sys, threading
 import _posixsubprocess
-from sentinel_kernel.worker.started import SLOT_BYTES, SLOTS, THREAD_BYTES, note_starts
+from sentinel_kernel.worker.started import REFUSED, SLOT_BYTES, SLOTS, THREAD_BYTES, note_starts
 descriptor = os.memfd_create("notes")
 os.ftruncate(descriptor, int(sys.argv[1]))
 kept = os.dup(descriptor)
@@ -59,6 +59,8 @@ def noted(number):
 def noted_thread(number):
     at = SLOTS * SLOT_BYTES + number % 512 * THREAD_BYTES
     return os.pread(kept, THREAD_BYTES, at).rstrip(b"\\0").decode() == f"{number} reader"
+def refused():
+    return os.pread(kept, SLOT_BYTES, REFUSED).rstrip(b"\\0").decode()
 told = []
 exec(compile(sys.stdin.read(), "/tmp/ipykernel_1/cell.py", "exec"))
 print(json.dumps(told))
@@ -67,7 +69,7 @@ print(json.dumps(told))
 
 def told_by(code: str) -> list[Any]:
     """Return what ``code`` told in a process that notes its starts."""
-    size = SLOTS * SLOT_BYTES + THREADS * THREAD_BYTES
+    size = REFUSED + SLOT_BYTES
     ran = subprocess.run(
         [sys.executable, "-c", START, str(size)],
         input=code,
@@ -105,3 +107,43 @@ def test_a_start_that_fails_leaves_no_line_to_what_is_started_later() -> None:
     *rest, noted, number = told
     assert rest == [True, "env", "raised"]
     assert noted == [str(number)]
+
+
+def test_starts_that_are_refused_are_noted_with_the_line_where_the_program_swallows_them() -> None:
+    told = told_by(
+        "import time\n"
+        "before = time.monotonic_ns()\n"
+        "def start():\n"
+        "    try:\n"
+        "        threading.Thread(target=print).start()\n"
+        "    except RuntimeError as error:\n"
+        "        told.append([str(error), any('started.py' in one.f_code.co_filename for one in frames(error))])\n"
+        "def frames(error):\n"
+        "    trace = error.__traceback__\n"
+        "    while trace is not None:\n"
+        "        yield trace.tb_frame\n"
+        "        trace = trace.tb_next\n"
+        "threading.stack_size(1 << 46)\n"
+        "start()\n"
+        "told.append([refused(), threading.stack_size()])\n"
+        "threading.stack_size(0)\n"
+        "name = next(name for name in ('_start_joinable_thread', '_start_new_thread') if hasattr(threading, name))\n"
+        "starts = getattr(threading, name)\n"
+        "def refuse(*arguments, **options):\n"
+        '    raise RuntimeError("can\'t start new thread")\n'
+        "setattr(threading, name, refuse)\n"
+        "start()\n"
+        "setattr(threading, name, starts)\n"
+        "at, _, rest = refused().partition(' ')\n"
+        "told.append([int(at) >= before, rest])\n"
+        "done = threading.Thread(target=lambda: told.append('ran'))\n"
+        "done.start()\n"
+        "done.join()\n"
+        "told.append([threading.active_count(), len(threading._limbo)])\n"
+    )
+    line = '  File "/tmp/ipykernel_1/cell.py", line {} in {}\n'
+    stack = (
+        "thread started (most recent call first):\n" + line.format(5, "start") + line.format(22, "<module>")
+    )
+    failed = ["can't start new thread", False]
+    assert told == [failed, ["", 1 << 46], failed, [True, stack], "ran", [1, 0]]
