@@ -13,7 +13,12 @@ from sentinel_kernel.kernel.kept import Kept
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.problems import dies_at_start, no_answer, no_supervisor, refused_start
 from sentinel_kernel.kernel.supervisor_link import SupervisorLink
-from sentinel_kernel.kernel.supervisor_process import SupervisorProcess, start_request, start_supervisor
+from sentinel_kernel.kernel.supervisor_process import (
+    PersonsOwn,
+    SupervisorProcess,
+    start_request,
+    start_supervisor,
+)
 from sentinel_kernel.kernel.unavailable import Problem
 from sentinel_kernel.supervisor import protocol
 
@@ -64,6 +69,9 @@ class Lifecycle:
         self.granted_limits: tuple[str, ...] = ()
         """Those that the person was asked about, because they go beyond the ceiling."""
 
+        self.granted_hosts: tuple[str, ...] = ()
+        """Rules of hosts that the person has allowed; every sandbox can reach them, where its profile has a network."""
+
         self.generation = 0
         self.ready: Json = {}
         """The supervisor's last ``ready`` event."""
@@ -110,6 +118,7 @@ class Lifecycle:
         """Ask for a fresh sandbox, of a fresh supervisor where the old one is gone."""
         self.state = State.STARTING
         self._start_pending = True
+        own = PersonsOwn(dict(self.own_limits), self.granted_limits, self.granted_hosts)
         extra: tuple[str, ...] = ()
         if first_execution_count > 1:
             extra = (f"--SentinelKernel.first_execution_count={first_execution_count}",)
@@ -120,8 +129,7 @@ class Lifecycle:
                 self.profile,
                 reason,
                 extra,
-                limits=self.own_limits,
-                granted=self.granted_limits,
+                own=own,
             )
             self.link.request(protocol.OP_START, request, self._on_started, START_SECONDS)
             return
@@ -134,8 +142,7 @@ class Lifecycle:
                 reason,
                 extra_arguments=extra,
                 orphans=kept,
-                limits=self.own_limits,
-                granted=self.granted_limits,
+                own=own,
             )
         except (OSError, SentinelError) as error:
             self._unavailable(no_supervisor(str(error)))

@@ -47,6 +47,8 @@ class Switch(Record):
     reason: str
     beyond: bool = False
     how: str = ""
+    hosts: tuple[str, ...] = ()
+    """Rules of hosts that the person has allowed, and that the fresh sandbox can reach."""
 
 
 Action = Switch | LimitChange | PageWanted | PreflightChange | FilesWanted | MountWanted | NetworkWanted | str
@@ -127,7 +129,9 @@ class Magics:
         return {**pages, "sentinel_audit": "audit"}.get(line.name, "help")
 
     def _unknown(self, line: MagicLine) -> UsageError:
-        known = ", ".join(f"%{name}" for name in HOST_MAGICS)
+        if line.name == DRY_RUN:
+            return UsageError(dry_words.one_sign(line.line_number, chinese=self._chinese))
+        known = ", ".join([*(f"%{name}" for name in HOST_MAGICS), f"%%{DRY_RUN}"])
         meant = closest(line.name, HOST_MAGICS)
         meant_en = f"Did you mean %{meant}? " if meant else ""
         meant_zh = f"您是想输入 %{meant} 吗？" if meant else ""
@@ -262,6 +266,8 @@ class Magics:
         else:
             title = self._say(f"Sentinel: profile {switch.profile}", f"Sentinel：配置 {switch.profile}")
         rows = [(self._say("profile", "配置"), switch.profile)]
+        if switch.hosts:
+            rows.append((self._say("allowed", "已允许"), ", ".join(switch.hosts)))
         if cargo is not None:
             from sentinel_kernel.kernel.switch_words import SwitchWords  # noqa: PLC0415 - not on the start path
 

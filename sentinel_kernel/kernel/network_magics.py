@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.lifecycle import State
+from sentinel_kernel.policy.leeway import DEFAULT_CEILING
 from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
     Current = Callable[[Callable[..., None]], Callable[..., None]]
 
 _YES = {"y": "yes", "yes": "yes", "是": "yes"}
+_HOW = {
+    "c": "carry",
+    "carry": "carry",
+    "带": "carry",
+    "f": "fresh",
+    "fresh": "fresh",
+    "新": "fresh",
+}
 _SHOWN = 50
 
 
@@ -48,31 +57,80 @@ class NetworkMagics:
             refuse(why or self._nobody(wanted.rule))
             return
 
+        self._allow(cell, wanted, current, done, refuse)
+
+    def _allow(
+        self,
+        cell: Cell,
+        wanted: NetworkWanted,
+        current: Current,
+        done: Callable[[Json], None],
+        refuse: Callable[[str], None],
+    ) -> None:
+        """Ask the person, and have the hosts allowed."""
+        rule, host = wanted.rule, self._host
+
         def listed(told: Json) -> None:
-            if not told.get("serves") or not told.get("allow"):
-                refuse(self._no_way_out())
-            elif wanted.rule in (told.get("hosts") or ()):
-                done(self._allowed(wanted.rule))
+            if not told.get("allow"):
+                refuse(self._no_sockets(rule))
+            elif not told.get("serves"):
+                self._afresh(cell, wanted, told, current, sent, refuse)
+            elif rule in (told.get("hosts") or ()):
+                done(self._allowed(rule))
             else:
-                self._host.questions.ask(cell, self._question(wanted.rule), _YES, current(answered))
+                host.questions.ask(cell, self._question(rule), _YES, current(answered))
 
         def answered(answer: str) -> None:
-            if answer != "yes":
-                refuse(
-                    self._say(
-                        f"{wanted.rule} was not allowed. Nothing has changed.",
-                        f"未允许 {wanted.rule}。一切保持不变。",
-                    )
-                )
-                return
-            fields = {"do": "allow", "rule": wanted.rule}
-            self._request(fields, current, allowed, refuse)
+            if answer == "yes":
+                sent()
+            else:
+                refuse(self._declined(rule))
 
-        def allowed(_: Json) -> None:
-            self._host.preflight.granted(wanted.rule)
-            done(self._allowed(wanted.rule))
+        def sent() -> None:
+            self._request({"do": "allow", "rule": rule}, current, allowed, refuse)
+
+        def allowed(told: Json) -> None:
+            if rule not in (told.get("hosts") or ()):
+                refuse(self._say("there is no sandbox now.", "当前没有沙箱。"))
+                return
+            lifecycle = host.lifecycle
+            lifecycle.granted_hosts = tuple(dict.fromkeys((*lifecycle.granted_hosts, rule)))
+            host.preflight.granted(rule)
+            done(self._allowed(rule))
 
         self._request({"do": "list"}, current, listed, refuse)
+
+    def _afresh(
+        self,
+        cell: Cell,
+        wanted: NetworkWanted,
+        told: Json,
+        current: Current,
+        done: Callable[[], None],
+        refuse: Callable[[str], None],
+    ) -> None:
+        """Ask for the host, and in the same question for the fresh sandbox that it takes; then take that."""
+        if told.get("possible") is not True:
+            refuse(self._impossible())
+            return
+        host = self._host
+        # Where no cell has run, or it was typed what becomes of the variables, the host alone is asked about.
+        how = wanted.how or ("fresh" if host.execution.last_cell is None else "")
+
+        def answered(answer: str) -> None:
+            chosen = how if how and answer == "yes" else answer
+            if chosen not in ("carry", "fresh"):
+                refuse(self._declined(wanted.rule))
+                return
+            from sentinel_kernel.kernel.magics import Switch  # noqa: PLC0415 - few ask for it
+            from sentinel_kernel.kernel.profile_switch import Turn  # noqa: PLC0415 - as above
+
+            switch = Switch(host.lifecycle.profile, "profile", how=chosen, hosts=(wanted.rule,))
+            turn = Turn(cell, switch, done, refuse, current)
+            host.profile_switch.afresh(turn, self._why_fresh(), asks=not wanted.how)
+
+        question = self._question_fresh(wanted.rule, how)
+        host.questions.ask(cell, question, _YES if how else _HOW, current(answered))
 
     def _never(self, rule: str) -> str:
         """Return why nobody at this notebook may allow the hosts of ``rule``; empty where the person may."""
@@ -112,9 +170,9 @@ class NetworkMagics:
 
     def _question(self, rule: str) -> str:
         return self._say(
-            f"Sentinel: a cell asks to reach {rule} from this sandbox, until the kernel ends. What cells can read "
+            f"asks: this cell wants to reach {rule} from this sandbox, until the kernel ends. What cells can read "
             "could be sent there. Allow it? [y/n] ",
-            f"Sentinel：有单元格请求在内核结束前从此沙箱访问 {rule}。"
+            f"询问：此单元格请求在内核结束前从此沙箱访问 {rule}。"
             "单元格能读取的内容都可能被发送到那里。是否允许？[y/n] ",
         )
 
@@ -126,12 +184,66 @@ class NetworkMagics:
             "或在自己的配置中列出该主机（network.hosts）。",
         )
 
-    def _no_way_out(self) -> str:
+    def _question_fresh(self, rule: str, how: str) -> str:
+        told = self._say(
+            f"asks: this cell wants to reach {rule} from this sandbox, until the kernel ends. What cells can read "
+            "could be sent there. This sandbox was made without a way out, so that it takes a fresh one",
+            f"询问：此单元格请求在内核结束前从此沙箱访问 {rule}。单元格能读取的内容都可能被发送到那里。"
+            "此沙箱创建时没有对外出口，因此需要全新的沙箱",
+        )
+        if how == "carry":
+            return told + self._say(
+                "; variables that can be pickled come along. Allow it? [y/n] ",
+                "；可序列化的变量会一并带入。是否允许？[y/n] ",
+            )
+        if how == "fresh":
+            return told + self._say(", without variables. Allow it? [y/n] ", "，不带变量。是否允许？[y/n] ")
+        return told + self._say(
+            ". [c] allow it and carry the variables over that can be pickled, [f] allow it and start fresh without "
+            "them, [n] no, stay as it is: ",
+            "。[c] 允许，并带上可序列化的变量，[f] 允许，不带变量，[n] 不允许，保持现状：",
+        )
+
+    def _why_fresh(self) -> str:
+        return self._say("it was made without a way out", "原沙箱创建时没有对外出口")
+
+    def _declined(self, rule: str) -> str:
+        return self._say(f"{rule} was not allowed. Nothing has changed.", f"未允许 {rule}。一切保持不变。")
+
+    def _no_sockets(self, rule: str) -> str:
+        name = self._host.lifecycle.profile
         return self._say(
-            "this sandbox was made without a way out, and that can't be changed while it runs. HINT → "
-            "%sentinel_profile web --carry takes a fresh one that has one; variables that can be pickled come along.",
-            "此沙箱创建时没有对外出口，运行期间无法更改。HINT → %sentinel_profile web --carry "
-            "会换用有出口的新沙箱；可序列化的变量会一并带入。",
+            f"the profile '{name}' has no network at all, so that allowing {rule} alone would change nothing. HINT → "
+            f"Start the cell with `%sentinel_profile {DEFAULT_CEILING}`, and `%sentinel_allow {rule}` below it.",
+            f"配置 '{name}' 完全没有网络，仅允许 {rule} 不会有任何作用。HINT → 请在单元格首行写 "
+            f"`%sentinel_profile {DEFAULT_CEILING}`，下一行写 `%sentinel_allow {rule}`。",
+        )
+
+    def _impossible(self) -> str:
+        return self._say(
+            "no host can be allowed on this machine: Landlock with rules about the network is missing, and without it "
+            "the sandbox can't be kept from all others. HINT → Use Linux 6.7 or newer with Landlock (boot parameter "
+            "lsm=landlock,...).",
+            "此机器上无法允许任何主机：缺少带网络规则的 Landlock，因而无法阻止沙箱访问其他主机。"
+            "HINT → 请使用启用了 Landlock 的 Linux 6.7 或更新版本（启动参数 lsm=landlock,...）。",
+        )
+
+    def _no_way_out(self, told: Json) -> str:
+        if told.get("allow") and told.get("possible") is False:
+            return self._impossible()
+        if self._host.settings.lab is not None:
+            return self._say(
+                "This sandbox has no way out. Ask who looks after the lab which hosts can be had.",
+                "此沙箱没有对外出口。可访问哪些主机，请咨询实验室管理员。",
+            )
+        first = "" if told.get("allow") else f"%sentinel_profile {DEFAULT_CEILING}"
+        return self._say(
+            "This sandbox has no way out: no host outside can be reached. `%sentinel_allow HOST:PORT` at the top of a "
+            "cell asks you about one, and what becomes of the variables."
+            + (f" Under this profile it takes `{first}` in the line above." if first else ""),
+            "此沙箱没有对外出口：无法访问任何外部主机。在单元格首行写 `%sentinel_allow 主机:端口`，"
+            "系统会询问您是否允许，以及如何处理变量。"
+            + (f"在此配置下，上一行还需写 `{first}`。" if first else ""),
         )
 
     def _allowed(self, rule: str) -> Json:
@@ -159,8 +271,8 @@ class NetworkMagics:
                     f"Of these, allowed for this session: {granted}.", f"其中本次会话允许的：{granted}。"
                 )
             )
-        if not told.get("serves"):
-            notes = [self._no_way_out()]
+        if not told.get("serves") or not told.get("allow"):
+            notes = [self._no_way_out(told)]
         header = (
             ("主机", "端口", "结果", "发送", "接收", "时长")
             if self._chinese

@@ -102,6 +102,16 @@ class ProfileSwitch:
         fields: Json = {"profile": turn.switch.profile}
         lifecycle.link.request(protocol.OP_PROFILE, fields, turn.current(answered), CELL_SECONDS)
 
+    def afresh(self, turn: Turn, why: str, *, asks: bool) -> None:
+        """Take a fresh sandbox as ``turn`` says, because of ``why``; ``asks`` whether what stays behind is asked about.
+
+        Nobody is asked about anything else: who calls this has.
+        """
+        if turn.switch.how == "carry":
+            self._carry(turn, why, asks=asks)
+        else:
+            self._start_afresh(turn, why, None)
+
     # --- what can't be changed in place
 
     def _not_in_place(self, turn: Turn, told: Json) -> None:
@@ -151,9 +161,13 @@ class ProfileSwitch:
 
     def _start_afresh(self, turn: Turn, why: str, cargo: Cargo | None) -> None:
         host = self._host
+        before = host.lifecycle.granted_hosts
+        host.lifecycle.granted_hosts = tuple(dict.fromkeys((*before, *turn.switch.hosts)))
         host.give_up_worker(keep=turn.cell, reason=turn.switch.reason)
 
         def done(succeeded: bool) -> None:
+            if not succeeded:
+                host.lifecycle.granted_hosts = before
             if succeeded and cargo is not None:
 
                 def loaded(taken: Cargo) -> None:

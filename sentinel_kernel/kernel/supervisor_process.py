@@ -10,12 +10,12 @@ import sys
 
 from sentinel_kernel.audit.place import REQUIRED
 from sentinel_kernel.kernel.settings import DEFAULT_CEILING, DEFAULT_PROFILE, session_id
-from sentinel_kernel.record import Record
+from sentinel_kernel.record import Record, fresh
 from sentinel_kernel.supervisor import protocol, rendezvous
 
 TYPE_CHECKING = False  # nothing slow may be imported before the supervisor is started
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from sentinel_kernel.kernel.kept import Kept
@@ -38,6 +38,18 @@ class SupervisorProcess(Record):
     first_request: int
 
 
+class PersonsOwn(Record):
+    """What the person has set or allowed, and every sandbox gets.
+
+    ``limits`` are theirs (policy/own_limits.py), ``granted_limits`` those of them that may go beyond the ceiling,
+    ``hosts`` the rules of hosts (policy/network.py) that it can reach besides its profile's.
+    """
+
+    limits: Mapping[str, float | None] = fresh(default_factory=dict)
+    granted_limits: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+
 def start_request(
     settings: Settings,
     request_id: int,
@@ -45,13 +57,10 @@ def start_request(
     reason: str,
     extra_arguments: tuple[str, ...] = (),
     *,
-    limits: Mapping[str, float | None] | None = None,
-    granted: Collection[str] = (),
+    own: PersonsOwn | None = None,
 ) -> dict[str, Any]:
-    """Return the request that makes a sandbox (``reason``: start, reset, profile or restart).
-
-    ``limits`` are the person's own (policy/own_limits.py), ``granted`` those of them that may go beyond the ceiling.
-    """
+    """Return the request that makes a sandbox (``reason``: start, reset, profile or restart)."""
+    own = own or PersonsOwn()
     return {
         "op": protocol.OP_START,
         "id": request_id,
@@ -77,8 +86,9 @@ def start_request(
         # Under a lab's configuration, what a user could have put there beforehand is not heeded.
         "cached": settings.lab is None,
         "reason": reason,
-        "limits": dict(limits or {}),
-        "granted_limits": list(granted),
+        "limits": dict(own.limits),
+        "granted_limits": list(own.granted_limits),
+        "hosts": list(own.hosts),
         # Where a lab keeps every kernel under one profile, its limits bound those of the person, too.
         "limit_ceiling": [settings.profile]
         if settings.lab is not None and settings.lab.locked
@@ -124,8 +134,7 @@ def start_supervisor(
     extra_arguments: tuple[str, ...] = (),
     *,
     orphans: Kept | None = None,
-    limits: Mapping[str, float | None] | None = None,
-    granted: Collection[str] = (),
+    own: PersonsOwn | None = None,
 ) -> SupervisorProcess:
     """Start a supervisor that makes a sandbox for ``profile`` at once.
 
@@ -136,9 +145,7 @@ def start_supervisor(
     """
     if settings.fault is not None:
         raise settings.fault
-    request = start_request(
-        settings, first_request, profile, reason, extra_arguments, limits=limits, granted=granted
-    )
+    request = start_request(settings, first_request, profile, reason, extra_arguments, own=own)
     kept = rendezvous.connect(request["kernel"]) if reason == "start" else None
     if kept is not None and (taken := _take_over(*kept, request)) is not None:
         return taken

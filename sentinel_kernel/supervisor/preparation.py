@@ -23,7 +23,7 @@ from sentinel_kernel.workspace.store import artifact_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
@@ -76,6 +76,8 @@ class StartRequest(Record):
     """Which one has to enforce the limits (supervisor/backend.py); empty: the best that is to be had."""
     cached: bool = True
     """Whether the user's caches (filters, what interpreters said of themselves) are used."""
+    hosts: tuple[str, ...] = ()
+    """Rules of hosts (policy/network.py) that the person has allowed for the session: the sandbox has a way out."""
 
 
 class Preparation(Record):
@@ -91,6 +93,8 @@ class Preparation(Record):
     """Where the environment's packages are, on the host."""
     hidden: tuple[str, ...] = ()
     """What is covered wherever a folder of the user would show it (policy/planning.py, hidden_paths)."""
+    hosts: tuple[str, ...] = ()
+    """The request's."""
 
 
 def parse_start(message: Mapping[str, Any]) -> StartRequest:
@@ -123,10 +127,20 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
             limits_backend=str(message.get("limits_backend") or os.environ.get(VARIABLE, "")),
             granted_limits=tuple(map(str, message.get("granted_limits", ()))),
             limit_ceiling=tuple(map(str, message.get("limit_ceiling", ()))),
+            hosts=_hosts(message.get("hosts", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"The start request is incomplete: {error!r}."
         raise ProtocolError(what) from None
+
+
+def _hosts(texts: Sequence[Any]) -> tuple[str, ...]:
+    """Return rules as they are kept. Raises ValueError for one that is none."""
+    if not texts:
+        return ()
+    from sentinel_kernel.policy.network import parse_rule  # noqa: PLC0415 - few sandboxes have a way out
+
+    return tuple(parse_rule(str(text)).text for text in texts)
 
 
 def prepare(
@@ -182,7 +196,10 @@ def prepare(
 
         facts = replace(facts, image=read_root_tree(profile.filesystem.rootfs, home, python))
     wheels = wheel_folder() if request.cached and os.path.isdir(wheel_folder()) else ""
-    variables, sockets = _way_out(profile.network, wheels)
+    network = profile.network
+    if request.hosts and network.allow:
+        network = replace(network, hosts=(*network.hosts, *request.hosts))
+    variables, sockets = _way_out(network, wheels)
     environment = {
         "PATH": f"{os.path.dirname(python.executable)}:/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
@@ -214,11 +231,14 @@ def prepare(
         cpus=cpus,
         sockets=sockets,
     )
-    if any(one.network.leads_out for one in (profile, *reachable)):
+    needed = network.leads_out
+    if needed or request.hosts or any(one.network.leads_out for one in reachable):
         from sentinel_kernel.supervisor.network.fence import with_way_out  # noqa: PLC0415 - most have no way out
 
-        plan = with_way_out(plan, profile, reachable)
-    return Preparation(profile, plan, reachable, ceiling, python.module_directories, tuple(hidden))
+        plan = with_way_out(plan, profile.name, needed=needed)
+    return Preparation(
+        profile, plan, reachable, ceiling, python.module_directories, tuple(hidden), request.hosts
+    )
 
 
 def _way_out(network: Network, wheels: str) -> tuple[dict[str, str], tuple[tuple[str, str, str, int], ...]]:

@@ -6,6 +6,7 @@ import contextlib
 import select
 from functools import partial
 
+from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.current import (
     Phase,
@@ -157,7 +158,7 @@ class Session:
     def begin_cell(self, identifier: object, message: dict[str, Any]) -> None:
         """Refresh the workspace and forget the last cell's violations, then answer; not before the last one's end."""
         if self._files is not None:
-            self._files.cell_waits()
+            self._files.cell_waits(message)
         self._in_turn(partial(self._begin_cell, identifier, message))
 
     def _begin_cell(self, identifier: object, message: dict[str, Any]) -> None:
@@ -240,8 +241,12 @@ class Session:
         def reply(fields: dict[str, Any]) -> None:
             host.reply(identifier, ok=fields.pop("ok", False) is True, fields=fields)
 
+        way_out = self._watchers.way_out if self._watchers is not None else None
         if self._files is None:
             reply({"code": "no_sandbox", "message": ""})
+        elif message.get("do") == "trial_begin" and way_out is not None and way_out.connected:
+            # What is connected before can be written to by the copy, and nobody could tell the two apart.
+            reply({"code": "connected", "message": ""})
         else:
             self._files.request(identifier, message, reply)
 
@@ -281,14 +286,20 @@ class Session:
 
     def network(self, identifier: object, message: dict[str, Any]) -> None:
         """Allow hosts that the person has agreed to, or tell what was tried."""
-        way_out = self.watchers.way_out
+        way_out, running, request = self.watchers.way_out, self.life.running, self.life.request
         told: dict[str, Any] = {"serves": False}
-        if way_out is not None and self.life.running is not None:
-            if message.get("do") == "allow":
+        if running is not None and way_out is not None and way_out.serves:
+            if message.get("do") == "allow" and request is not None:
                 rule = str(message.get("rule") or "")
                 way_out.allow(rule)
+                # What takes the sandbox's place has a way out too, whatever the profile is by then.
+                self.life.request = replace(request, hosts=tuple(dict.fromkeys((*request.hosts, rule))))
                 self.watchers.recorder.note("allow", rule, {"rule": rule})
             told = way_out.told()
+        elif running is not None:
+            from sentinel_kernel.supervisor.network.fence import is_possible  # noqa: PLC0415 - few ask for it
+
+            told |= {"allow": running.preparation.profile.network.allow, "possible": is_possible()}
         self._host.reply(identifier, ok=True, fields=told)
 
     def mount(self, identifier: object, message: dict[str, Any]) -> None:

@@ -126,8 +126,40 @@ def test_an_interrupt_ends_a_connection_that_takes_long(book: Notebook) -> None:
     assert book.collect(msg_id)[0].reply["ename"] == "KeyboardInterrupt"
 
 
-def test_a_sandbox_without_a_way_out_says_so(outside: World) -> None:
+def test_a_sandbox_without_a_way_out_is_given_one_with_the_persons_yes(outside: World) -> None:
     with outside.notebook("datascience") as plain:
-        refused = plain.run("%sentinel_allow web.example.org:80", allow_stdin=True)
-        assert "%sentinel_profile web --carry" in refused.reply["evalue"]
-        assert "way out" in plain.run("%sentinel_net").bundles("text/plain")[0]
+        page = plain.run("%sentinel_net").bundles("text/plain")[0]
+        assert "no way out" in page
+        assert "%sentinel_allow HOST:PORT" in page
+        plain.run(f"{FETCH}kept = 7; left = (one for one in 'ab')")
+        refused = plain.run("fetch('web.example.org')")
+        assert refused.reply["ename"] == "gaierror"
+
+        line = "%sentinel_allow web.example.org:80"
+        prompt, declined = answered(plain, f"{line}\n1", "n")
+        assert "web.example.org:80" in prompt
+        assert all(word in prompt for word in ("fresh", "[c]", "[f]", "[n]"))
+        assert declined.reply["ename"] == "NetworkError"
+        assert plain.run("print(kept)").text == "7\n"
+        assert plain.run(f"{line} --carry", allow_stdin=False).reply["ename"] == "NetworkError"
+        assert plain.run("print(kept)").text == "7\n"
+
+        # A way out that is typed with what becomes of the variables still takes a yes.
+        prompt, allowed = answered(
+            plain, f"{line} --carry\nprint(kept, fetch('web.example.org'), 'left' in dir())", "y"
+        )
+        assert "[c]" not in prompt
+        assert "web.example.org:80" in prompt
+        assert allowed.text == "7 200 False\n"
+        assert tried(plain)["granted"] == ["web.example.org:80"]
+        assert plain.run("fetch('other.example.org')").reply["ename"] == "gaierror"
+        assert answered(plain, "%sentinel_allow other.example.org:80\nprint(kept)", "y")[1].text == "7\n"
+        # Every sandbox after it has the same way out.
+        assert plain.run(f"%sentinel_reset\n{FETCH}print(fetch('other.example.org'))").text == "200\n"
+
+
+def test_a_profile_without_a_network_says_what_else_it_takes(book: Notebook) -> None:
+    refused = book.run("%sentinel_profile strict\n%sentinel_allow db.example.org:80", allow_stdin=True)
+    assert refused.reply["ename"] == "NetworkError"
+    assert "%sentinel_profile datascience" in refused.reply["evalue"]
+    book.run("%sentinel_profile listed")

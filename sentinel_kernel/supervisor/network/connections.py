@@ -57,6 +57,11 @@ class Connections:
         """Whether there are as many as may be."""
         return len(self._open) >= _MOST_OPEN
 
+    @property
+    def has_open(self) -> bool:
+        """Whether any is open."""
+        return bool(self._open)
+
     def begin(self, host: str, address: bytes, port: int, rule: str) -> Connection:
         """Return the record of a connection that is tried."""
         if self._ends is None:

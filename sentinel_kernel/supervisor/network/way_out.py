@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _OWN_SECONDS = 10.0
 _PASSES = 3
+_MOST_WANTED = 100
 _ASKED_SECONDS = 2.0
 
 
@@ -59,11 +60,17 @@ class WayOut(Keeper):
         self._own_until = 0.0
         self._network: Network | None = None
         self._policy = NetworkPolicy()
+        self._dry = False
+        """A dry run is under way: no host is reached, and no name is looked up."""
+        self._wanted: list[tuple[str, int]] = []
+        """What it would have reached: name or address, and port (0: it got no further than the name)."""
 
     # --- what is in force
 
     def policy(self) -> NetworkPolicy:
-        """Return the hosts in force now: the profile's, and those that the person has allowed."""
+        """Return the hosts in force now: the profile's, and those that the person has allowed; in a dry run none."""
+        if self._dry:
+            return NetworkPolicy()
         now = time.monotonic()
         network = self._current.preparation.profile.network if self._current is not None else None
         if network is not None and (network is not self._network or now >= self._own_until):
@@ -86,6 +93,11 @@ class WayOut(Keeper):
         if self._names is not None:
             self._names.forget()
 
+    @property
+    def serves(self) -> bool:
+        """Whether the sandbox in use was made to reach hosts."""
+        return self._connects is not None
+
     def requested(self, made: Connection) -> None:
         """Take note of a request that went through the proxy."""
         self._connections.requested(made)
@@ -94,12 +106,33 @@ class WayOut(Keeper):
         """Return what the person is shown."""
         self._connections.serve()
         return {
-            "serves": self._connects is not None,
+            "serves": self.serves,
             "allow": self._current is not None and self._current.preparation.profile.network.allow,
             "hosts": [rule.text for rule in self.policy().rules],
             "granted": list(self._granted),
+            "wanted": [list(one) for one in self._wanted],
             "connections": [one.to_json() for one in self._connections.told[-100:]],
         }
+
+    @property
+    def connected(self) -> bool:
+        """Whether a connection to a host is open."""
+        self._connections.serve()
+        return self._connections.has_open
+
+    def begin_cell(self, message: dict[str, Any]) -> None:
+        """Hold the way out shut while the cell is a dry run."""
+        self._dry = bool(message.get("dry_run"))
+        if self._dry:
+            self._wanted = []
+
+    def end_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are told alike
+        """Open it again."""
+        self._dry = False
+
+    def _note_wanted(self, host: str, port: int) -> None:
+        if len(self._wanted) < _MOST_WANTED and (host, port) not in self._wanted:
+            self._wanted.append((host, port))
 
     # --- one sandbox
 
@@ -109,6 +142,7 @@ class WayOut(Keeper):
             return
         self._current = current
         self._network = None
+        self._granted = tuple(dict.fromkeys((*self._granted, *current.preparation.hosts)))
         listener, calls = current.sandbox.listener, current.handler.policy.architecture.syscalls
         self._connects = Connects(listener, calls, self._decide, self._refuse, self._connections)
         self._names = Names()
@@ -146,6 +180,10 @@ class WayOut(Keeper):
         if self._current is None:
             return
         numeric = show_address(target.address)
+        if self._dry:  # what is refused for that alone is no violation
+            self._note_wanted(host or numeric, target.port)
+            self._current.sandbox.listener.refuse(notification.id, errno.ENETUNREACH)
+            return
         self._current.handler.refuse(
             notification,
             request,
@@ -157,6 +195,9 @@ class WayOut(Keeper):
         if self._current is None:
             return
         self._connections.refused(shown(name, 253), "", 0, reason)
+        if self._dry:
+            self._note_wanted(shown(name, 253), 0)
+            return
         made = host_refusal(
             name,
             0,
