@@ -119,8 +119,8 @@ class WarmInit:
             }
             started = os.memfd_create("started")
             stack.callback(os.close, started)
-            os.ftruncate(started, 512 * 640)
-            descriptors = [*listening, self._stack_pipe, self._words, started]
+            os.ftruncate(started, 512 * 641)
+            descriptors = [*listening, self._stack_pipe, self._words, started, self._stack_pipe]
             socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
         worker = WorkerClient(paths)
         self._workers.append(worker)
