@@ -139,10 +139,11 @@ def is_sure(violation: Violation, entry: Entry, failure: Failure) -> bool:
     """Tell whether a refusal that was found is certainly the error's, not one like it from somewhere else."""
     if entry.by == REMOTE:
         return False  # of another process's error there are no lines
-    if entry.base == "gaierror" and violation.resource != NAME_LOOKUP:
-        return False  # a socket is refused for other reasons too, and the error is the program's word
     lines = failure.lines
     placed = violation.line is not None and len(lines) > 0 and entry.site != PROGRAM and entry.by != CTYPES
+    if entry.base == "gaierror" and violation.resource != NAME_LOOKUP:
+        # A socket is refused for other reasons too, and the error is the program's word: only one line did both.
+        return placed and violation.line in lines
     return not placed or violation.line in lines
 
 

@@ -109,8 +109,9 @@ def test_a_lookup_fails_for_a_refusal_and_not_for_a_name_that_never_is() -> None
     assert explained()
     one = failure({"base": "gaierror", "errno": -3, "host": "rivers.org"})
     asked = refusal(syscall="connect", resource=attribution.NAME_LOOKUP)
-    sure = [attribution.is_sure(found, one.chain[0], one) for found in (refusal(), asked)]
-    assert sure == [False, True]  # a socket is refused for other reasons too
+    made = [refusal(), refusal(line=None), asked]
+    sure = [attribution.is_sure(found, one.chain[0], one) for found in made]
+    assert sure == [True, False, True]  # a socket is refused for other reasons too: its line must be the error's
     assert not explained(host="rivers.invalid")
     assert not explained(by="raise")
     assert not explained(errno=111)
