@@ -31,6 +31,7 @@ def leeway_in_force(settings: Settings, ready: Json) -> Leeway:
         most=_sizes(ready.get("ceiling")),
         workspace=settings.workspace,
         python=settings.python,
+        asks=settings.ask_seconds > 0,
     )
 
 

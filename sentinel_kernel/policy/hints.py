@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH
 from sentinel_kernel.policy.leeway import DEFAULT_CEILING, Leeway
 from sentinel_kernel.policy.mapping import load_mappings
 from sentinel_kernel.policy.profile import list_profiles, load_profile
@@ -92,10 +93,11 @@ def complete(
     helps = remedy_hint(violation, remedies, code=code, leeway=leeway)
     if not helps.en and violation.limit is not None and "machine" not in violation.values:
         helps = _set_limit(violation.limit.name)
-    meant = violation.cause == "package_absent" and not remedies
-    hint = (
-        _joined(helps, hint) if meant else _joined(hint, helps)
-    )  # a slip of the keys is to be seen to first
+    # A slip of the keys is to be seen to first; and a host that can be allowed is what was wanted.
+    first = (violation.cause == "package_absent" and not remedies) or (
+        bool(remedies) and remedies[0].why == ALLOW_AFRESH
+    )
+    hint = _joined(helps, hint) if first else _joined(hint, helps)
     return replace(violation, message=message, hint=hint, remedies=remedies)
 
 

@@ -17,6 +17,12 @@ ALLOW = Text(
     "在发送任何内容之前会先询问您。仅对本次会话有效；变量会保留。",
 )
 
+ALLOW_AFRESH = Text(
+    "You are asked before anything is sent. It holds for this session; it takes a fresh sandbox, and you choose what "
+    "becomes of the variables.",
+    "在发送任何内容之前会先询问您。仅对本次会话有效；这需要全新的沙箱，您可以选择如何处理变量。",
+)
+
 PRIVATE = "private"
 REQUEST = "request"
 CLOSED = "closed"
@@ -34,6 +40,29 @@ def allowing(violation: Violation, leeway: Leeway) -> tuple[Remedy, ...]:
     if rule is not None and rule.network and kind_of(rule.network) in (LOOPBACK, METADATA, MULTICAST):
         return ()
     return () if rule is None else (Remedy("magic", f"%sentinel_allow {rule.text}", ALLOW),)
+
+
+def allowing_afresh(violation: Violation, leeway: Leeway) -> tuple[Remedy, ...]:
+    """Return the command for a sandbox without a way out, where one helps: it can have sockets, and what is a host."""
+    subject = violation.subject
+    if not asks_for_hosts(violation.profile, leeway):
+        return ()
+    if violation.cause == "name_lookup":
+        name = subject.text if subject is not None else ""
+        inside = ":" in name or name.rstrip(".").lower().endswith("localhost")
+        rule = None if inside else _rule(name, "")
+    else:
+        host, _, port = violation.values.get("address", "").rpartition(":")
+        rule = _rule(host.strip("[]"), port)
+    if rule is None or (rule.network and kind_of(rule.network) in (LOOPBACK, METADATA, MULTICAST)):
+        return ()
+    return (Remedy("magic", f"%sentinel_allow {rule.text}", ALLOW_AFRESH),)
+
+
+def asks_for_hosts(profile: str, leeway: Leeway) -> bool:
+    """Tell whether the person can allow a sandbox of ``profile`` a host."""
+    current = leeway.profile(profile)
+    return leeway.asks and not (leeway.locked or leeway.lab) and current is not None and current.network.allow
 
 
 def _rule(host: str, port: str) -> HostRule | None:

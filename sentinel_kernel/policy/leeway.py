@@ -37,6 +37,8 @@ class Leeway(Record):
     home: str = ""
     """The home folder inside, or ""."""
     python: str = ""
+    asks: bool = False
+    """Whether the person can be asked for more."""
 
     def profile(self, name: str | None) -> Profile | None:
         """Return the profile of that name, None where it is not known."""

@@ -16,7 +16,7 @@ from sentinel_kernel.policy.destinations import OUTSIDE as LEADS_OUTSIDE
 from sentinel_kernel.policy.destinations import destination_of, is_client
 from sentinel_kernel.policy.endless import endless_loop
 from sentinel_kernel.policy.host_commands import host_commands, installs_instead
-from sentinel_kernel.policy.host_remedy import allowing
+from sentinel_kernel.policy.host_remedy import allowing, allowing_afresh
 from sentinel_kernel.policy.limit_remedy import TYPED, limit_of, raised_limit
 from sentinel_kernel.policy.repair import code_changes
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
@@ -75,12 +75,12 @@ def remedies_for(violation: Violation, *, code: str | None, leeway: Leeway) -> t
     """
     if installs := installs_instead(violation, code, leeway):
         return tuple(installs)
+    if violation.cause in ("name_lookup", "network_unreachable") or violation.resource == OUTSIDE_NETWORK:
+        return allowing_afresh(violation, leeway)
     if violation.outcome == "continued" or violation.resource in _NOWHERE:
         return ()
     if violation.cause == "host_refused":
         return allowing(violation, leeway)
-    if violation.cause in ("name_lookup", "network_unreachable"):
-        return ()
     machine = violation.architecture if violation.cause == "call" else ARCHITECTURES[0].machine
     if machine not in [known.machine for known in ARCHITECTURES] or machine is None:
         return ()

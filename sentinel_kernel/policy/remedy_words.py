@@ -7,6 +7,7 @@ from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
 from sentinel_kernel.policy.endless import endless_loop
 from sentinel_kernel.policy.host_commands import INSTALL_TYPED, INSTALL_UNSURE
+from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH, asks_for_hosts
 from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.limit_remedy import limit_of
 from sentinel_kernel.policy.packages import meant_by
@@ -38,6 +39,15 @@ _OPENS = Text(
 _MAGIC = Text(
     "Put `{0}` at the top of the cell and run it again (variables stay).",
     "在单元格首行写 `{0}`，然后重新运行（变量会保留）。",
+)
+_ALLOW_AFRESH = Text(
+    "Put `{0}` at the top of the cell and run it again: you are asked whether it may be reached, and what becomes of "
+    "the variables, as it takes a fresh sandbox.",
+    "在单元格首行写 `{0}`，然后重新运行：系统会询问您是否允许访问，以及如何处理变量，因为这需要全新的沙箱。",
+)
+_ALLOW_WHICH = Text(
+    "`%sentinel_allow HOST` at the top of a cell asks you whether it may be reached.",
+    "在单元格首行写 `%sentinel_allow 主机名`，系统会询问您是否允许访问。",
 )
 _CHANGED = Text(
     "%sentinel_explain shows the whole cell with that change.",
@@ -123,7 +133,10 @@ def remedy_hint(
     if remedies:
         return _of_first(remedies[0], killed=violation.outcome == "killed")
     if violation.cause == "name_lookup" or violation.resource == NAME_LOOKUP:
-        return _way_inside(violation, leeway)
+        inside = _way_inside(violation, leeway)
+        if not asks_for_hosts(violation.profile, leeway):
+            return inside
+        return Text(f"{_ALLOW_WHICH.en} {inside.en}".strip(), f"{_ALLOW_WHICH.zh}{inside.zh}")
     if violation.outcome == "continued" or violation.resource == OUTSIDE_NETWORK:
         return _NOTHING
     return _why_none(violation, code, leeway)
@@ -176,7 +189,8 @@ def _of_first(remedy: Remedy, *, killed: bool) -> Text:
             return _filled(_OPENS, remedy.text.split()[1])
         if switch and killed and remedy.why == SWITCH_LIVES:
             return _filled(_REFUSES, remedy.text.split()[1])
-        return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(_MAGIC, remedy.text)
+        typed = _ALLOW_AFRESH if remedy.why == ALLOW_AFRESH else _MAGIC
+        return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(typed, remedy.text)
     if remedy.kind == "code":
         return _filled(_CODE, remedy.text)
     if remedy.why == INSTALL_TYPED:

@@ -18,6 +18,7 @@ from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.request import Request
 from sentinel_kernel.policy.verdict import judge
 from sentinel_kernel.policy.violation import Violation, make_violation
+from sentinel_kernel.record import replace
 
 if TYPE_CHECKING:
     from sentinel_kernel.policy.profile import Profile
@@ -218,3 +219,56 @@ def test_a_server_inside_is_only_spoken_of_where_it_can_be_reached(
     assert chinese in done.hint.zh
     assert ("127.0.0.1" in done.hint.en) == bool(english)
     assert ("127.0.0.1" in done.hint.zh) == bool(english)
+
+
+@pytest.mark.parametrize(
+    ("profile", "more", "command"),
+    [
+        ("datascience", {}, "%sentinel_allow example.org"),
+        ("datascience", {"asks": False}, ""),
+        ("datascience", {"lab": True}, ""),
+        ("datascience", {"locked": True}, ""),
+        ("strict", {}, ""),
+    ],
+)
+def test_a_host_that_can_be_allowed_is_the_first_thing_that_is_said(
+    profile: str, more: dict[str, bool], command: str
+) -> None:
+    leeway = Leeway(tuple(SHIPPED), "datascience", **{"asks": True, **more})
+    looked_up = make_occurrence(
+        "name_lookup", id="id", profile=profile, rule="r", time_ms=0, subject=("host", "example.org")
+    )
+    address = replace(
+        make_occurrence("network_unreachable", id="id", profile=profile, rule="r", time_ms=0, errno=101),
+        values={"address": "[2001:db8::1]:443"},
+    )
+    for violation, expected in (
+        (looked_up, command),
+        (address, command and "%sentinel_allow [2001:db8::1]:443"),
+    ):
+        done = complete(violation, leeway=leeway)
+        assert [remedy.text for remedy in done.remedies] == ([expected] if expected else [])
+        assert done.hint is not None
+        assert done.hint.en.startswith(f"Put `{expected}`" if expected else "Without a way out, download")
+        assert expected in done.hint.zh
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["127.0.0.1", "169.254.169.254", "a b", "*.example.org", "localhost", "x.localhost.", "a.org:1", "x\n%y"],
+)
+def test_no_command_is_made_of_what_is_no_host(text: str) -> None:
+    made = make_occurrence(
+        "name_lookup", id="id", profile="datascience", rule="r", time_ms=0, subject=("host", text)
+    )
+    leeway = Leeway(tuple(SHIPPED), "datascience", asks=True)
+    assert complete(made, leeway=leeway).remedies == ()
+
+
+def test_a_failed_look_up_is_told_in_the_same_words_before_and_after_its_host_is_known() -> None:
+    known = make_occurrence(
+        "name_lookup", id="id", profile="datascience", rule="r", time_ms=0, subject=("host", "example.org")
+    )
+    call = replace(known, cause="call", syscall="connect", resource="name-lookup", subject=None)
+    before, after = (complete(one, ceiling="datascience").message for one in (call, known))
+    assert before == after
