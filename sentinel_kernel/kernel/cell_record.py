@@ -38,6 +38,7 @@ def begin_fields(cell: Cell) -> Json:
         "lines": cell.code.count("\n") + 1,
         "silent": cell.silent,
         "store_history": cell.store_history,
+        **({"dry_run": True} if cell.dry_run is not None else {}),
     }
 
 

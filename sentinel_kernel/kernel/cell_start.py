@@ -217,6 +217,9 @@ class CellStart:
         if host.lifecycle.ready.get("writable"):
             self._mounting().settle(cell, lambda call: self._current(cell, call), lambda: self._open(cell))
             return
+        if host.dry_runs is not None and (why := host.dry_runs.forbids(cell)):
+            self.refuse(cell, {"ename": "DryRunError", "evalue": why, "traceback": [f"DryRunError: {why}"]})
+            return
         preflight = host.preflight
         if preflight.refuses and (error := preflight.examine(cell)):
             self.refuse(cell, error)
@@ -233,7 +236,23 @@ class CellStart:
             if not preflight.refuses:
                 preflight.examine(cell)  # the worker has it: no cell waits for what is advice alone
 
-        host.cell_calls.begin_cell(begin_fields(cell), self._current(cell, forward))
+        def begin() -> None:
+            host.cell_calls.begin_cell(begin_fields(cell), self._current(cell, forward))
+
+        if cell.dry_run is None:
+            begin()
+        else:
+            self._dry_run(cell, begin)
+
+    def _dry_run(self, cell: Cell, begin: Callable[[], None]) -> None:
+        from sentinel_kernel.kernel.dry_run import DryRuns  # noqa: PLC0415 - few cells are one
+
+        def refuse(ename: str, why: str) -> None:
+            self.refuse(cell, {"ename": ename, "evalue": why, "traceback": [f"{ename}: {why}"]})
+
+        if self._host.dry_runs is None:
+            self._host.dry_runs = DryRuns(self._host)
+        self._host.dry_runs.begin(cell, lambda call: self._current(cell, call), begin, refuse)
 
     def refuse(self, cell: Cell, error: Json) -> None:
         """Answer a cell in the host, with an error (or, where it is empty, as done)."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.record import MutableRecord, fresh
-from sentinel_kernel.worker.leading_block import parse_leading_block
+from sentinel_kernel.worker.leading_block import dry_run_line, parse_leading_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +83,8 @@ class Cell(MutableRecord):
     ename: str = ""
     """The class of the exception that it ended with, as the worker says."""
     store_history: bool = True
+    dry_run: MagicLine | None = None
+    """The line that makes it one."""
     asks: bool = False
     """An input_request is with the client."""
     late_reply: Callable[[], None] | None = None
@@ -123,4 +125,5 @@ def read_cell(request: Request) -> Cell:
         allow_stdin=bool(content.get("allow_stdin", False)),
         stop_on_error=bool(content.get("stop_on_error", True)),
         magics=() if silent else parse_leading_block(code).lines,
+        dry_run=None if silent else dry_run_line(code),
     )

@@ -34,7 +34,7 @@ Pictures = dict[tuple[str, str, str], bytes]
 def diff_page(diffs: Sequence[Json], pictures: Pictures, *, more: bool, chinese: bool) -> Json:
     """Return the bundle of the differences; ``more`` tells that not all are among them."""
     title = "Sentinel：差异" if chinese else "Sentinel: what differs"
-    parts = [part for diff in diffs for part in _parts(diff, pictures, chinese=chinese)]
+    parts = diff_parts(diffs, pictures, chinese=chinese)
     notes = []
     if not diffs:
         notes.append("没有差异。" if chinese else "Nothing differs.")
@@ -45,6 +45,11 @@ def diff_page(diffs: Sequence[Json], pictures: Pictures, *, more: bool, chinese:
             else "There are more; name a path: %sentinel_files --diff PATH"
         )
     return rendering.page_bundle(title, parts, notes)
+
+
+def diff_parts(diffs: Sequence[Json], pictures: Pictures, *, chinese: bool) -> list[Part]:
+    """Return the parts of a page that show the differences."""
+    return [part for diff in diffs for part in _parts(diff, pictures, chinese=chinese)]
 
 
 def wanted_pictures(diffs: Sequence[Json]) -> list[tuple[str, str, str]]:

@@ -42,6 +42,18 @@ _WHY = {
     "not_committable": ("such a file is never copied out of the sandbox", "此类文件绝不会复制出沙箱"),
     "changed_meanwhile": ("it changed while it was looked at", "处理过程中文件发生了变化"),
     "not_kept": ("its former version was not kept", "未保留之前的版本"),
+    "too_many": (
+        "too many files are held to bring them back after a dry run",
+        "待提交文件过多，试运行后无法全部恢复",
+    ),
+    "writes_directly": (
+        "cells may change a folder of this machine directly, and nobody could take that back",
+        "单元格可以直接更改此机器上的文件夹，无法撤回",
+    ),
+    "connected": (
+        "a connection to a host is open, and the dry run could send through it",
+        "与主机的连接仍然打开，试运行可能通过它发送数据",
+    ),
     "ended": (
         "the process that does it was ended; files are whole, old or new",
         "处理进程已结束；文件均完整",
@@ -64,6 +76,22 @@ _HINTS = {
     "no_space": ("Free some space on the disk and run the line again.", "请释放磁盘空间后重新运行该行。"),
     "not_committable": ("Have the cell write a plain file instead.", "请让单元格改为写入普通文件。"),
     "changed_meanwhile": ("Run the line again.", "请重新运行该行。"),
+    "not_kept": (
+        "Commit or discard what is held (%sentinel_files), and run the line again.",
+        "请先提交或丢弃待提交的文件（%sentinel_files），再重新运行该行。",
+    ),
+    "too_many": (
+        "%sentinel_commit or %sentinel_discard what is held first.",
+        "请先用 %sentinel_commit 或 %sentinel_discard 处理待提交的文件。",
+    ),
+    "writes_directly": (
+        "Start the kernel under a profile without folders that cells may write to (rw); overlay holds changes.",
+        "请使用没有可直接写入（rw）文件夹的配置；overlay 会保留更改。",
+    ),
+    "connected": (
+        "Close it in a cell first (%sentinel_net names the hosts), or %sentinel_reset.",
+        "请先在单元格中关闭它（%sentinel_net 会列出主机），或使用 %sentinel_reset。",
+    ),
     "ended": (
         "%sentinel_files tells what is still held; run the line again.",
         "请查看 %sentinel_files 后重新运行。",
@@ -219,6 +247,11 @@ def help_rows(*, chinese: bool) -> list[tuple[str, str]]:
             "撤销上一个写入文件的单元格",
         ),
         ("%sentinel_export PATH", "a link to download one file", "下载某个文件的链接"),
+        (
+            "%%sentinel_dry_run",
+            "first line of a cell: run it on a copy, show what it would change and reach, keep nothing",
+            "单元格首行：在副本中运行，显示将更改的文件与将连接的主机，不保留任何结果",
+        ),
     )
     return [(name, zh if chinese else english) for name, english, zh in rows]
 

@@ -47,6 +47,7 @@ from sentinel_kernel.supervisor import protocol
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.carrying import Carrying
     from sentinel_kernel.kernel.cells import Cell
+    from sentinel_kernel.kernel.dry_run import DryRuns
     from sentinel_kernel.kernel.failures import Failures
     from sentinel_kernel.kernel.frontend_comms import FrontendComms
     from sentinel_kernel.kernel.held_calls import HeldCalls
@@ -112,6 +113,8 @@ class Host:
         self.usage = Usage(self.lifecycle, self.gauge.refresh_soon)
         self.summary = CellSummary(self, on=settings.cell_summary)
         self.cell_start = CellStart(self)
+        self.dry_runs: DryRuns | None = None
+        """What carries out dry runs, once there was one."""
         self.execution = Execution(self.outbox, self.cell_start.begin, self._forward, self.cell_calls.quiet)
         self.outbox.told.code_of = self.execution.code_of
         self.clients = ClientSide(self)

@@ -21,6 +21,7 @@ from sentinel_kernel.kernel.preflight_magic import PreflightChange, read_change,
 from sentinel_kernel.policy.spelling import closest
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
+from sentinel_kernel.worker.leading_block import DRY_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -129,10 +130,8 @@ class Magics:
         return {**pages, "sentinel_audit": "audit"}.get(line.name, "help")
 
     def _unknown(self, line: MagicLine) -> UsageError:
-        if line.name == DRY_RUN:
-            return UsageError(dry_words.one_sign(line.line_number, chinese=self._chinese))
         known = ", ".join([*(f"%{name}" for name in HOST_MAGICS), f"%%{DRY_RUN}"])
-        meant = closest(line.name, HOST_MAGICS)
+        meant = f"%{DRY_RUN}" if line.name == DRY_RUN else closest(line.name, HOST_MAGICS)
         meant_en = f"Did you mean %{meant}? " if meant else ""
         meant_zh = f"您是想输入 %{meant} 吗？" if meant else ""
         return UsageError(

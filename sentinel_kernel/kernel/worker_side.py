@@ -283,6 +283,9 @@ class WorkerSide:
         self._show_pages(cell)
         self._held_idle = (cell, topic, parts)
         fields: Json = {**end_fields(cell), "suspects": list(cell.suspects.values())}
+        if cell.dry_run is not None and host.dry_runs is not None:
+            host.dry_runs.end(cell, fields, self._release_idle)
+            return
         # What ends with a process of the cell's, or with its memory, is told at its end at the latest; who starts a
         # process has taken longer than to ask for that takes.
         long = (host.summary.seconds(cell) or LONG_SECONDS) >= LONG_SECONDS

@@ -66,6 +66,11 @@ class Files(Keeper):
         self._begin_waits = False
         self._until = 0.0
         self._last_work = 0.0
+        self._trial = ""
+        """How far a dry run is: begun (its cell does not run yet), runs, or left (it has to be taken back)."""
+        self._taking_back = False
+        self._stays_held = False
+        """Something of a dry run could not be taken back: nothing is committed by itself in this sandbox any more."""
 
     # --- the sandbox and its cells
 
@@ -80,10 +85,12 @@ class Files(Keeper):
             return  # another worker in the same one: what the last one wrote was not looked at yet
         self._current = current
         self._history, self._held, self._settle = (0, 0), 0, None
+        self._trial, self._stays_held = "", False
         self._seen = self._usage()
 
     def sandbox_gone(self, cause: Fields) -> None:  # noqa: ARG002 - all are told alike
         """Make nothing wait for a worker that is gone."""
+        self._trial_over()
         self._ending = self._begin_waits = False
 
     def give_up_files(self, current: Current) -> FilesProcess | None:
@@ -98,18 +105,41 @@ class Files(Keeper):
     @property
     def busy(self) -> bool:
         """Whether a cell's end waits, or the next one's begin for former versions that are being kept."""
-        return self._ending or (self._begin_waits and self._settle is not None)
+        return self._ending or (self._begin_waits and (self._settle is not None or self._taking_back))
 
-    def cell_waits(self) -> None:
-        """Take note that a cell wants to begin."""
+    def cell_waits(self, message: Fields) -> None:
+        """Take note that a cell wants to begin; what an earlier dry run left is taken back before."""
         self._begin_waits = True
+        if self._trial == "left" and not message.get("dry_run"):
+            self._take_back()
+            self._until = time.monotonic() + _WAIT_SECONDS
 
-    def begin_cell(self, message: Fields) -> None:  # noqa: ARG002 - all are told alike
+    def begin_cell(self, message: Fields) -> None:
         """Take note that nobody waits any more."""
         self._begin_waits = False
+        if self._trial == "begun":
+            self._trial = "runs" if message.get("dry_run") else ""
+
+    def _trial_over(self) -> None:
+        if self._trial == "runs":
+            self._trial = "left"
+
+    def _take_back(self) -> None:
+        """Have what is left of a dry run taken back, whose host did not ask for it: its worker may have died."""
+        if self._taking_back:
+            return
+        self._taking_back = True
+
+        def done(fields: Fields) -> None:  # noqa: ARG001 - _trial tells
+            self._taking_back = False
+
+        self._ask(None, {"do": "trial_end"}, done)
 
     def end_cell(self, message: Fields) -> None:
-        """Have the changes of a cell dealt with, if there are any."""
+        """Have the changes of a cell dealt with, if there are any; not those of a dry run."""
+        self._trial_over()
+        if self._trial:
+            return
         usage = self._usage()
         if usage is None:
             return
@@ -132,6 +162,40 @@ class Files(Keeper):
 
     def request(self, identifier: object, message: Fields, reply: Reply) -> None:
         """Pass a request of the host's on; ``reply`` gets the answer's fields, ``ok`` among them."""
+        do = message.get("do")
+        if self._trial in ("begun", "runs"):
+            reply({"ok": False, "code": "busy", "message": ""})
+        elif do == "trial_begin":
+            self._begin_trial(identifier, message, reply)
+        elif do == "trial_end" and not self._trial:
+            reply({"ok": False, "code": "nothing_to_undo", "message": ""})
+        else:
+            if self._trial and do != "trial_end":
+                self._take_back()  # it is done first: the process takes one after the other
+            self._ask(identifier, message, reply)
+
+    def _begin_trial(self, identifier: object, message: Fields, reply: Reply) -> None:
+        """Have kept what a dry run starts from; without that there is none."""
+
+        def begun(fields: Fields) -> None:
+            self._trial = "begun" if fields.get("ok") is True else ""
+            reply(fields)
+
+        if self._writes_directly():
+            reply({"ok": False, "code": "writes_directly", "message": ""})
+        else:
+            if self._trial:
+                self._take_back()
+            self._ask(identifier, message, begun)
+
+    def _writes_directly(self) -> bool:
+        """Tell whether cells may change folders of the host themselves, which nobody could take back."""
+        current = self._current
+        return current is not None and bool(
+            current.preparation.plan.asked or any(mount.mode == "rw" for mount in current.sandbox.live)
+        )
+
+    def _ask(self, identifier: object, message: Fields, reply: Reply) -> None:
         process = self._ready_process()
         if process is None:
             code = "no_sandbox" if self._current is None else "failed"
@@ -206,7 +270,7 @@ class Files(Keeper):
 
     def _mode(self) -> str:
         current = self._current
-        if current is None or not self._commits:
+        if current is None or not self._commits or self._stays_held:
             return "none"
         return current.preparation.profile.filesystem.commit
 
@@ -245,6 +309,7 @@ class Files(Keeper):
             case "answer" if token in self._asked:
                 _, reply = self._asked.pop(token)
                 self._note(said)
+                self._note_trial(said["fields"])
                 self._seen = None  # what it did has changed the layers, or may have
                 reply(said["fields"])
             case "progress":
@@ -263,6 +328,12 @@ class Files(Keeper):
                 self._note(said)
                 if said["changed"]:
                     self._seen = None  # the layers were changed from here, and perhaps by the cell meanwhile
+
+    def _note_trial(self, fields: Fields) -> None:
+        """Take note that a dry run was taken back, if that is what was answered."""
+        if fields.get("ok") is True and "undone" in fields and "entries" in fields:
+            self._trial = ""
+            self._stays_held = self._stays_held or bool(fields["failed"]["count"])
 
     def _note(self, said: Fields) -> None:
         self._held = said["held"]

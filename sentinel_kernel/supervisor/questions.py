@@ -92,6 +92,8 @@ class Questions(Keeper):
         self._open: dict[str, _Question] = {}
         self._allowed: set[tuple[object, ...]] = set()
         self._look_at = 0.0
+        self._dry = False
+        """A dry run is under way: nobody is asked, and nothing that was agreed to counts."""
 
     def configure(self, seconds: float) -> None:
         """Take note of how long an answer may take; 0: nobody can be asked."""
@@ -119,6 +121,10 @@ class Questions(Keeper):
         self._current = None
         for identifier in list(self._open):
             self._close(identifier)
+
+    def begin_cell(self, message: dict[str, Any]) -> None:
+        """Ask nobody while a dry run is under way."""
+        self._dry = bool(message.get("dry_run"))
 
     def due_seconds(self) -> float | None:
         """Return in how many seconds a question is to be told, looked after, or given up."""
@@ -156,7 +162,9 @@ class Questions(Keeper):
         key = question_key(rule.place or rule.origin, rule.syscall, request.arguments)
         held = _Held(notification, request)
         known = next((question for question in self._open.values() if question.key == key), None)
-        if key in self._allowed:
+        if self._dry:
+            self._refuse(current, held, verdict, NOBODY)
+        elif key in self._allowed:
             if self._note(self._described(current, request, verdict), SESSION):
                 self._allow(current, held)
             else:

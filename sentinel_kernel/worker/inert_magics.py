@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 
-from sentinel_kernel.worker.leading_block import parse_leading_block
+from sentinel_kernel.worker.leading_block import DRY_RUN, dry_run_line, parse_leading_block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ class _Leading(threading.local):
 
 
 def register_inert_magics(app: IPKernelApp, names: Sequence[str]) -> None:
-    """Register a line magic for each of the host's, so that a cell's source can be executed as it was written."""
+    """Register a line magic for each of the host's, and the cell magic: a cell is executed as it was written."""
     kernel: Any = app.kernel
     shell: Any = app.shell
     leading = _Leading()
@@ -54,3 +54,17 @@ def register_inert_magics(app: IPKernelApp, names: Sequence[str]) -> None:
 
     for name in names:
         register(name)
+
+    def dry_run(line: str, cell: str) -> None:
+        known = dry_run_line(kernel.get_parent("shell").get("content", {}).get("code", ""))
+        if known is None or known.argument_text or line.strip():
+            raise UsageError(
+                f"%%{DRY_RUN} stands alone on the first line of a cell; only %sentinel_* lines may come before it. "
+                "Move it to the top, without anything behind it."
+            )
+        from sentinel_kernel.worker.dry_run import run_dry  # noqa: PLC0415 - for dry runs alone
+
+        run_dry(kernel, shell, cell)
+
+    dry_run.__doc__ = f"%%{DRY_RUN}: run the cell, show what it would change, and take that back."
+    shell.register_magic_function(dry_run, "cell", DRY_RUN)

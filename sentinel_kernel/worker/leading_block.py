@@ -19,6 +19,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 PREFIX = "%sentinel_"
+DRY_RUN = "sentinel_dry_run"
+"""The one cell magic: right behind the block, alone on its line."""
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _BLANKS = " \t"
@@ -69,6 +71,20 @@ def parse_leading_block(source: str) -> LeadingBlock:
         magics.append(magic)
         end_offset = min(offset, len(source))
     return LeadingBlock(tuple(magics), end_offset)
+
+
+def dry_run_line(source: str) -> MagicLine | None:
+    """Return the line that makes the whole cell a dry run, or None; an argument behind it is one that nobody knows."""
+    mark = f"%%{DRY_RUN}"
+    if mark not in source:
+        return None
+    end = parse_leading_block(source).end_offset
+    rest = source[end:].lstrip("\n")
+    line = rest.partition("\n")[0]
+    argument = line[len(mark) :].rstrip("\r")
+    if not line.startswith(mark) or argument[:1] not in ("", " "):
+        return None
+    return MagicLine(source[: len(source) - len(rest)].count("\n") + 1, DRY_RUN, argument.strip())
 
 
 def _goes_on(lines: list[str], index: int) -> bool:

@@ -101,6 +101,8 @@ def answer(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int,
         "undo": _undo,
         "export": _export,
         "count": _count,
+        "trial_begin": _trial_begin,
+        "trial_end": _trial_end,
     }
     return {"ok": True, **answering[wanted.do](workspace, wanted, told)}
 
@@ -352,6 +354,18 @@ def _count(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
         "conflicts": found.conflicts,
         "steps": len(workspace.journal.steps),
     }
+
+
+def _trial_begin(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
+    from sentinel_kernel.workspace import trial  # noqa: PLC0415 - for dry runs alone
+
+    return trial.begin(workspace)
+
+
+def _trial_end(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
+    from sentinel_kernel.workspace import trial  # noqa: PLC0415 - as above
+
+    return trial.end(workspace)
 
 
 def _dealt_with(workspace: Workspace) -> None:

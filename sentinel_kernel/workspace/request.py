@@ -2,7 +2,8 @@
 
 A request is ``{"op": "files", "id": n, "do": WORD, ...}`` with these fields, all but ``do`` optional:
 
-- ``do``: ``list``, ``diff``, ``commit``, ``discard``, ``undo``, ``export`` or ``count``.
+- ``do``: ``list``, ``diff``, ``commit``, ``discard``, ``undo``, ``export``, ``count``, ``trial_begin`` or
+  ``trial_end`` (the two ends of a dry run, workspace/trial.py).
 - ``paths``: at most 100 texts; a path or a glob (``*``, ``?``, ``[...]`` within a name, ``**`` for any folders),
   relative to the workspace or absolute. A folder means all that is in it. None: everything.
 - ``page``: from 0; a page of ``list`` holds 200 entries at most, one of ``diff`` what fits a packet.
@@ -32,6 +33,9 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
 - ``export``: ``{"path", "layer", "size", "mtime_ns", "offset", "data": base64 of at most 64 KiB, "next": offset
   or null}``; of one file.
 - ``count``: ``{"held", "bytes", "conflicts", "steps"}``.
+- ``trial_begin``: ``{"held", "bytes"}``; refused where what is held could not be brought back afterwards.
+- ``trial_end``: ``{"count", "entries": [<= 200], "diffs", "more", "undone": DONE, "failed": FAILED, "held",
+  "bytes"}``; entries and diffs as those of ``list`` and ``diff``, against what cells saw before the dry run.
 
 DONE is ``{"count", "bytes", "paths": [<= 20]}``; FAILED is ``{"count", "paths": [{"path", "layer", "why": CODE},
 <= 20]}``. Work that takes longer tells of itself twice a second: an event ``files`` with ``{"progress": {"for":
@@ -54,7 +58,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Final
 
-WORDS: Final = ("list", "diff", "commit", "discard", "undo", "export", "count")
+WORDS: Final = (
+    "list",
+    "diff",
+    "commit",
+    "discard",
+    "undo",
+    "export",
+    "count",
+    "trial_begin",
+    "trial_end",
+)
 ANSWERS: Final = ("overwrite", "delete", "dangerous", "conflict", "new")
 """What a commit may need a yes for; ``conflict``: the host's file changed after the cell's write, both are kept."""
 
@@ -71,6 +85,9 @@ CODES: Final = (
     "not_committable",
     "changed_meanwhile",
     "not_kept",
+    "too_many",
+    "writes_directly",
+    "connected",
     "ended",
     "failed",
 )

@@ -1,0 +1,184 @@
+"""Dry runs on a real kernel: shown and taken back, variables untouched; each beside the same cell run for real."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from conversation import Conversation, Exchange
+from live_kernel import notebook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from live_kernel import Notebook
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
+]
+
+DRY = "%%sentinel_dry_run\n"
+WRITES = """
+import os
+open("new.txt", "w").write("made\\n")
+open("old.txt", "w").write("the cell's\\n")
+os.remove("gone.txt")
+os.makedirs("deep/er", exist_ok=True)
+open("deep/er/table.csv", "w").write("a,b\\n1,2\\n")
+value = 2
+print("printed", value)
+value + 40
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dry")
+
+
+@pytest.fixture(scope="module")
+def book(folder: Path) -> Iterator[Notebook]:
+    data = {"XDG_DATA_HOME": str(folder / "data"), "XDG_STATE_HOME": str(folder / "state")}
+    with notebook(folder, SENTINEL_SPARE="off", SENTINEL_PROFILE="datascience", **data) as running:
+        yield running
+
+
+@pytest.fixture
+def talk(book: Notebook) -> Conversation:
+    return Conversation(book.client)
+
+
+@pytest.fixture
+def work(folder: Path) -> Path:
+    return folder / "work"
+
+
+def shown(exchange: Exchange) -> str:
+    """Return the plain text of what the host has shown about a cell."""
+    return "\n".join(content["data"].get("text/plain", "") for content in exchange.contents("display_data"))
+
+
+def value_of(talk: Conversation, expression: str) -> str:
+    """Return what a cell prints of an expression."""
+    done = talk.run(f"print({expression})")
+    assert done.content["status"] == "ok", done.content
+    return done.text.strip()
+
+
+def names(work: Path) -> set[str]:
+    return {path.name for path in work.iterdir()}
+
+
+def test_a_dry_run_shows_everything_and_keeps_nothing_where_the_same_cell_run_for_real_does(
+    talk: Conversation, work: Path
+) -> None:
+    (work / "old.txt").write_text("the host's\n")
+    (work / "gone.txt").write_text("here\n")
+    talk.run("value = 1")
+    before = names(work)
+    dry = talk.run(DRY + WRITES)
+    assert dry.content["status"] == "ok", dry.content
+    assert "printed 2" in dry.text
+    assert [content["data"]["text/plain"] for content in dry.contents("execute_result")] == ["42"]
+    page = shown(dry)
+    for told in (
+        "new.txt",
+        "old.txt",
+        "gone.txt",
+        "deleted",
+        "deep/er/table.csv",
+        "+the cell's",
+        "-the host's",
+    ):
+        assert told in page, page
+    assert value_of(talk, "value") == "1"
+    assert names(work) == before
+    assert (work / "old.txt").read_text() == "the host's\n"
+    seen = "sorted(os.listdir('.')), open('old.txt').read(), open('gone.txt').read()"
+    listed = talk.run(f"import os; print({seen})").text
+    assert "new.txt" not in listed
+    assert "deep" not in listed
+    assert "the host's" in listed
+    assert "Nothing is held" in shown(talk.run("%sentinel_files"))
+    real = talk.run(WRITES)
+    assert real.content["execution_count"] > dry.content["execution_count"]
+    assert value_of(talk, "value") == "2"
+    assert (work / "new.txt").read_text() == "made\n"
+    assert "gone.txt" in shown(talk.run("%sentinel_files"))
+    # What was held before is as it was.
+    (work / "kept.txt").write_text("the host's\n")
+    talk.run("open('kept.txt', 'w').write('held\\n')")
+    dry = talk.run(DRY + "open('kept.txt', 'w').write('tried\\n')")
+    assert "-held" in shown(dry)
+    assert "+tried" in shown(dry)
+    assert value_of(talk, "open('kept.txt').read()") == "held"
+    assert (work / "kept.txt").read_text() == "the host's\n"
+    gone = talk.run(DRY + "import os; os.remove('kept.txt')")
+    assert "deleted" in shown(gone)
+    assert value_of(talk, "open('kept.txt').read()") == "held"
+
+
+def test_errors_and_interrupts_are_the_cells_own_and_what_it_started_ends_with_it(
+    talk: Conversation, book: Notebook
+) -> None:
+    started = "import subprocess, sys\nchild = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+    failed = talk.run(DRY + started + "print(child.pid, flush=True)\n1 / 0")
+    assert failed.content["status"] == "error"
+    assert failed.content["ename"] == "ZeroDivisionError"
+    assert "line 4" in re.sub(r"\x1b\[[0-9;]*m", "", "".join(failed.content["traceback"]))
+    assert len(failed.contents("error")) == 1
+    assert value_of(talk, f"__import__('os').path.exists('/proc/{int(failed.text.split()[0])}')") == "False"
+    assert "NameError" in talk.run("child").content["ename"]
+    # An interrupt reaches the copy, and nobody is asked.
+    cell = talk.execute(DRY + "open('late.txt', 'w').write('x')\nprint('on')\nimport time\ntime.sleep(1000)")
+    talk.wait_for(lambda: "on" in cell.text, "the copy runs")
+    book.manager.interrupt_kernel()
+    talk.finish(cell)
+    assert cell.content["ename"] == "KeyboardInterrupt"
+    assert "late.txt" in shown(cell)
+    assert value_of(talk, "__import__('os').path.exists('late.txt')") == "False"
+    asks = talk.run(DRY + "input('who?')", allow_stdin=True)
+    assert asks.content["ename"] == "StdinNotImplementedError"
+
+
+def test_beside_other_threads_files_alone_are_dry_and_what_is_typed_wrong_is_told(
+    talk: Conversation, work: Path
+) -> None:
+    talk.run(
+        "import threading\nstop = threading.Event()\nthread = threading.Thread(target=stop.wait)\nthread.start()"
+    )
+    dry = talk.run(DRY + "open('beside.txt', 'w').write('x')\nvalue = 3\nprint('ran')")
+    assert dry.text.index("variables DO change") < dry.text.index("ran")
+    assert "beside.txt" in shown(dry)
+    assert value_of(talk, "value, __import__('os').path.exists('beside.txt')") == "3 False"
+    assert "beside.txt" not in names(work)
+    talk.run("stop.set(); thread.join()")
+    assert "variables DO change" not in talk.run(DRY + "value = 4").text
+    assert value_of(talk, "value") == "3"
+    for code, told in (
+        ("%%sentinel_dry_run --all\npass", "alone on its line"),
+        ("value = 5\nget_ipython().run_cell_magic('sentinel_dry_run', '', 'pass')", "first line"),
+        ("%sentinel_dry_run\npass", "Did you mean %%sentinel_dry_run?"),
+    ):
+        done = talk.run(code)
+        assert done.content["ename"] == "UsageError"
+        assert told in done.content["evalue"]
+
+
+def test_where_the_copy_or_the_worker_is_killed_nothing_is_left(tmp_path: Path) -> None:
+    data = {"XDG_DATA_HOME": str(tmp_path / "data"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    with notebook(tmp_path, SENTINEL_SPARE="off", SENTINEL_PROFILE="datascience", **data) as running:
+        talk = Conversation(running.client)
+        writes = "import os\nopen('killed.txt', 'w').write('x')\n"
+        dry = talk.run(f"{DRY}{writes}os.kill(os.getpid(), 9)")
+        assert dry.content["ename"] == "DryRunDied"
+        assert "killed.txt" in shown(dry)
+        gone = talk.run(f"{DRY}{writes}os.kill(os.getppid(), 9)")
+        assert gone.content["ename"] == "SandboxDied"
+        assert value_of(talk, "__import__('os').path.exists('killed.txt')") == "False"
+        assert "killed.txt" not in names(tmp_path / "work")
+        talk.run(writes)
+        assert "killed.txt" in names(tmp_path / "work")
