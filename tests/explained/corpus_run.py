@@ -124,6 +124,9 @@ def _repair(running: Kernel, program: Program, outcome: Outcome, verdict: Verdic
     elif verdict.remedies:
         first = verdict.remedies[0]
         verdict.remedy_text = f"{first['kind']}: {first['text']}"
+        if first["text"].startswith("%sentinel_allow "):  # tests/network tries those, where there are hosts
+            verdict.remedy, verdict.remedy_problem = "none", "takes the person's yes, and a host outside"
+            return
         worked, verdict.remedy_problem = try_remedy(running, program, first)
         verdict.remedy = "worked" if worked else "failed"
     elif place := works_elsewhere(running, program):

@@ -134,10 +134,11 @@ def test_a_sandbox_without_a_way_out_is_given_one_with_the_persons_yes(outside: 
         plain.run(f"{FETCH}kept = 7; left = (one for one in 'ab')")
         refused = plain.run("fetch('web.example.org')")
         assert refused.reply["ename"] == "gaierror"
+        line = "%sentinel_allow web.example.org"
+        assert f"HINT: Put `{line}` at the top of the cell" in refused.reply["evalue"]
 
-        line = "%sentinel_allow web.example.org:80"
         prompt, declined = answered(plain, f"{line}\n1", "n")
-        assert "web.example.org:80" in prompt
+        assert "web.example.org" in prompt
         assert all(word in prompt for word in ("fresh", "[c]", "[f]", "[n]"))
         assert declined.reply["ename"] == "NetworkError"
         assert plain.run("print(kept)").text == "7\n"
@@ -149,9 +150,9 @@ def test_a_sandbox_without_a_way_out_is_given_one_with_the_persons_yes(outside: 
             plain, f"{line} --carry\nprint(kept, fetch('web.example.org'), 'left' in dir())", "y"
         )
         assert "[c]" not in prompt
-        assert "web.example.org:80" in prompt
+        assert "web.example.org" in prompt
         assert allowed.text == "7 200 False\n"
-        assert tried(plain)["granted"] == ["web.example.org:80"]
+        assert tried(plain)["granted"] == ["web.example.org"]
         assert plain.run("fetch('other.example.org')").reply["ename"] == "gaierror"
         assert answered(plain, "%sentinel_allow other.example.org:80\nprint(kept)", "y")[1].text == "7\n"
         # Every sandbox after it has the same way out.
@@ -163,3 +164,24 @@ def test_a_profile_without_a_network_says_what_else_it_takes(book: Notebook) -> 
     assert refused.reply["ename"] == "NetworkError"
     assert "%sentinel_profile datascience" in refused.reply["evalue"]
     book.run("%sentinel_profile listed")
+
+
+def test_a_dry_run_reaches_no_host_and_tells_which_it_would_have(book: Notebook) -> None:
+    numeric = "import socket\nsocket.create_connection(('192.0.2.10', 80), 20)"
+    assert book.run("print(fetch('web.example.org'))").text == "200\n"
+    named = book.run("%%sentinel_dry_run\nfetch('web.example.org')")
+    assert named.reply["status"] == "error"
+    assert any("web.example.org" in page for page in named.bundles("text/plain"))
+    plain = book.run(f"%%sentinel_dry_run\n{numeric}")
+    assert plain.reply["ename"] == "OSError"
+    assert any(
+        "192.0.2.10:80" in page or "web.example.org:80" in page for page in plain.bundles("text/plain")
+    )
+    assert not named.bundles("application/vnd.sentinel.violation+json")
+    # With a connection open, what goes through it could not be told apart.
+    book.run("made = socket.create_connection(('web.example.org', 80), 20)")
+    refused = book.run(f"%%sentinel_dry_run\n{numeric}")
+    assert refused.reply["ename"] == "DryRunError"
+    assert "connection to a host is open" in refused.reply["evalue"]
+    book.run("made.close()")
+    assert book.run("print(fetch('web.example.org'))").text == "200\n"
