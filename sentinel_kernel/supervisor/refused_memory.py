@@ -73,7 +73,9 @@ class RefusedMemory:
             return False
         with contextlib.suppress(OSError):
             allowed = resource.prlimit(process, resource.RLIMIT_DATA)[0]
-            return allowed >= least and held + size > allowed
+            # A child may have inherited one that was written before the worker's last; a program's own was asked for.
+            ours = resource.RLIMIT_DATA not in self._current.limits_set or allowed >= least
+            return ours and held + size > allowed
         return False
 
     def _tell(self, told: dict[str, Any], process: int, thread: int, refuse: Callable[[], object]) -> None:

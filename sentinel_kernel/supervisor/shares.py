@@ -251,6 +251,7 @@ class Shares:
     def _set_data_limit(
         self, listener: Listener, notification: Notification, wanted_id: int, address: int
     ) -> bool:
+        self._current.limits_set.add(resource.RLIMIT_DATA)
         content = read_memory(notification.thread, address, _RLIMIT.size)
         target = self._outside(wanted_id, notification.thread)
         if not listener.is_valid(notification.id):

@@ -35,7 +35,7 @@ REPAIRED = 0.95
 WITHOUT = 0.15
 """How many programs may have no remedy at all."""
 OPEN = {
-    "many_tasks_of_a_child": "whether its death is told varies, and its line is not",
+    "many_tasks_of_a_child": "its tasks are there for milliseconds, and no limit of the Linux kernel's counts what it refused",
     "shared_memory_of_a_child": "SIGBUS of a child is its own affair",
 }
 """Programs that are not explained in full yet, and why: each one that is leaves this list."""
