@@ -35,10 +35,12 @@ REPAIRED = 0.95
 WITHOUT = 0.15
 """How many programs may have no remedy at all."""
 OPEN = {
-    "many_tasks_of_a_child": "its tasks are there for milliseconds, and no limit of the Linux kernel's counts what it refused",
+    "many_tasks_of_a_child": "its tasks are there for milliseconds, and what is refused is counted nowhere",
     "shared_memory_of_a_child": "SIGBUS of a child is its own affair",
 }
 """Programs that are not explained in full yet, and why: each one that is leaves this list."""
+ELSEWHERE = {"folder_rename", "host_refused"}
+"""Causes that need a folder or a network of their own: their programs are in the tests of those."""
 STEP = 6
 """One in so many programs is run each time, and the first of each cause beside them."""
 
@@ -62,7 +64,7 @@ def test_the_corpus_is_large_and_mixed() -> None:
     assert len(THEIRS) >= 80
     assert len(OWN) >= 60
     assert {program.where for program in THEIRS} == {"main", "thread", "child", "swallowed", "library"}
-    assert {cause for program in THEIRS for cause in program.cause} == set(CAUSES)
+    assert {cause for program in THEIRS for cause in program.cause} == set(CAUSES) - ELSEWHERE
     assert sum(bool(program.none) for program in THEIRS) <= WITHOUT * len(THEIRS)
 
 
