@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.worker.prctl import adopt_orphans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
 
 _OWN_PACKAGES = ("ipykernel", "IPython", "sentinel_kernel")
 """Whose threads wait for work while a cell runs, and hold no lock that the copy would need."""
 
-_OWN_NATIVE = ("ZMQbg/",)
-"""How threads of libzmq are named: it makes new ones behind a fork."""
+_OWN_NATIVE = ("ZMQbg/", "jemalloc_bg_thd")
+"""How threads of libzmq and jemalloc (pyarrow has it) are named, which both begin anew behind a fork."""
 
 _LENGTH_BYTES = 8
 _MOST_BYTES = 64 << 20
@@ -145,7 +145,6 @@ def _be_copy(kernel: Any, shell: Any, body: str, writer: int) -> None:  # noqa: 
         kernel.iopub_thread.send_multipart = _sender(writer)
         kernel.session.check_pid = False
         kernel._allow_stdin = False  # noqa: SLF001 - a question of a copy has nobody to be answered by
-        asyncio._set_running_loop(None)  # noqa: SLF001 - the worker's, which does not run here
         ended = _run_body(shell, body)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
@@ -192,14 +191,28 @@ def _run_body(shell: Any, body: str) -> tuple[str, str, list[str]] | None:  # no
         shown.append((etype.__name__, str(evalue), list(lines)))
 
     shell._showtraceback = show  # noqa: SLF001 - raised by run_dry, so that it is the cell's own error
+    # The worker's loop stands while a magic runs: what the body awaits has a loop of its own.
+    loop, runner = asyncio._get_running_loop(), shell.loop_runner  # noqa: SLF001 - for who nests loops
+    asyncio._set_running_loop(None)  # noqa: SLF001 - as above
+    shell.loop_runner = _run_apart
     try:
         result = shell.run_cell(body, store_history=False, silent=False)
     finally:
+        asyncio._set_running_loop(loop)  # noqa: SLF001 - as above
+        shell.loop_runner = runner
         del shell._showtraceback  # noqa: SLF001 - as above
     error = result.error_before_exec or result.error_in_exec
     if error is None:
         return None
     return shown[-1] if shown else (type(error).__name__, str(error), [])
+
+
+def _run_apart(coroutine: Coroutine[Any, Any, object]) -> object:
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        loop.close()
 
 
 def _raise_of(ended: tuple[str, str, list[str]] | None) -> None:
