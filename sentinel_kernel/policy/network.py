@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from functools import lru_cache
 
 from sentinel_kernel.record import Record, fresh
 
@@ -19,6 +20,8 @@ _LABEL_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 _HIGHEST_PORT: Final = 65535
 _MAPPED: Final = bytes(10) + b"\xff\xff"
 _V4, _V6 = 4, 16
+_REMEMBERED: Final = 256
+"""How many names and addresses are read once; a connection has its own read three times."""
 
 PUBLIC, OWN, UNREADABLE = "public", "own", "unreadable"
 LOOPBACK, METADATA, MULTICAST, RESERVED = "loopback", "metadata", "multicast", "reserved"
@@ -144,6 +147,7 @@ def parse_rule(text: str) -> HostRule:
     )
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def host_name(text: str) -> str:
     """Return ``text`` as a name of a host: lower case, ASCII, without a dot at its end; empty where it is none.
 
@@ -190,6 +194,7 @@ def show_address(address: bytes) -> str:
     return socket.inet_ntop(socket.AF_INET if len(address) == _V4 else socket.AF_INET6, address)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def kind_of(address: bytes) -> str:
     """Return what ``address`` is: public, or of which range that leads elsewhere than to a host of the internet.
 

@@ -21,6 +21,8 @@ ESTABLISHED, SYN_SENT, CLOSED = 1, 2, 7  # <net/tcp_states.h>
 _SO_COOKIE, _SO_NETNS_COOKIE, _SO_BUF_LOCK = 57, 71, 72  # <asm-generic/socket.h>
 _SNDBUF_LOCK, _RCVBUF_LOCK = 1, 2  # <linux/socket.h>
 _INT: Final = 4
+_FDINFO_BYTES: Final = 256
+"""As much as it takes to have the flags, which are on the second line (proc_pid_fdinfo(5))."""
 _TIME: Final = struct.Struct("=qq")
 # struct tcp_info of <linux/tcp.h>: u8 state at 0; u64 bytes_acked at 120, bytes_received at 128, bytes_sent at 200,
 # bytes_retrans at 208 (Linux 4.19)
@@ -51,6 +53,8 @@ _COPIED_6: Final = (
     (_IPV6, socket.IPV6_TCLASS, _INT),
     (_IPV6, socket.IPV6_UNICAST_HOPS, _INT),
 )
+
+_COPIED_BY: Final = {socket.AF_INET: (*_COPIED, *_COPIED_4), socket.AF_INET6: (*_COPIED, *_COPIED_6)}
 
 
 class Target(Record):
@@ -133,7 +137,7 @@ def _usual(fresh: socket.socket) -> dict[tuple[int, int, int], bytes]:
     known = _usual_options.get(fresh.family)
     if known is None:
         known = _usual_options[fresh.family] = {}
-        for option in (*_COPIED, *(_COPIED_4 if fresh.family == socket.AF_INET else _COPIED_6)):
+        for option in _COPIED_BY[fresh.family]:
             with contextlib.suppress(OSError):
                 known[option] = fresh.getsockopt(option[0], option[1], option[2])
     return known
@@ -143,12 +147,14 @@ def stand_in(own: socket.socket) -> socket.socket:
     """Return a new, non-blocking socket in this process's network with the options of the sandbox's ``own`` one."""
     made = socket.socket(own.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
     usual = _usual(made)
-    for option in (*_COPIED, *(_COPIED_4 if own.family == socket.AF_INET else _COPIED_6)):
-        with contextlib.suppress(OSError):
-            level, name, size = option
+    for option in _COPIED_BY[own.family]:
+        level, name, size = option
+        try:
             wanted = own.getsockopt(level, name, size)
             if wanted != usual.get(option):
                 made.setsockopt(level, name, wanted)
+        except OSError:
+            continue  # this Linux kernel has no such option
     with contextlib.suppress(OSError):
         locked = own.getsockopt(_SOL, _SO_BUF_LOCK)
         for bit, name in ((_SNDBUF_LOCK, socket.SO_SNDBUF), (_RCVBUF_LOCK, socket.SO_RCVBUF)):
@@ -180,10 +186,11 @@ def connect_inside(own: socket.socket, target: Target) -> int:
 def close_on_exec(thread: int, number: int) -> bool:
     """Tell whether a program's descriptor is closed by exec."""
     try:
-        with open(f"/proc/{thread}/fdinfo/{number}", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("flags:"):
-                    return bool(int(line[6:], 8) & os.O_CLOEXEC)
-    except (OSError, ValueError):
-        pass  # it has gone; nobody will get the socket then
-    return True
+        file = os.open(f"/proc/{thread}/fdinfo/{number}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            told = os.read(file, _FDINFO_BYTES)
+        finally:
+            os.close(file)
+        return bool(int(told.partition(b"flags:")[2].split(None, 1)[0], 8) & os.O_CLOEXEC)
+    except (OSError, ValueError, IndexError):
+        return True  # it has gone; nobody will get the socket then
