@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,15 +13,16 @@ from live_kernel import notebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from live_kernel import Notebook
+    from ordinary_user import Identity
 
 pytestmark = [
     pytest.mark.sandbox,
     pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
 ]
 
+DRIVER = Path(__file__).parent / "drivers" / "run_cells.py"
 DRY = "%%sentinel_dry_run\n"
 WRITES = """
 import os
@@ -187,3 +190,44 @@ def test_where_the_copy_or_the_worker_is_killed_nothing_is_left(tmp_path: Path) 
         assert "killed.txt" not in names(tmp_path / "work")
         talk.run(writes)
         assert "killed.txt" in names(tmp_path / "work")
+
+
+@pytest.mark.soak
+def test_an_ordinary_users_dry_run_keeps_nothing_either(ordinary_user: Identity) -> None:
+    prefix, work = ordinary_user.home / "prefix", ordinary_user.home / "work"
+    ordinary_user.run(ordinary_user.python, "-m", "sentinel_kernel.cli", "install", "--prefix", str(prefix))
+    ordinary_user.run("mkdir", "-p", str(work))
+    ordinary_user.run("sh", "-c", f"echo the host > {work}/old.txt; echo here > {work}/gone.txt")
+    look = "print(value, sorted(os.listdir('.')), open('old.txt').read())"
+    closed = "import os\nos.mkdir('closed'); open('closed/x', 'w').close(); os.chmod('closed', 0)"
+    cells = (
+        "import os\nvalue = 1",
+        DRY + WRITES,
+        look,
+        WRITES,
+        look,
+        DRY + closed,
+        "open('later.txt', 'w').close()",
+    )
+    environment = ordinary_user.environment() | {
+        "JUPYTER_PATH": str(prefix / "share" / "jupyter"),
+        "SENTINEL_PROFILE": "datascience",
+        "SENTINEL_LANG": "en",
+    }
+    done = ordinary_user.run(
+        ordinary_user.python,
+        str(DRIVER),
+        "sentinel",
+        env=environment,
+        cwd=work,
+        input=json.dumps(cells),
+        timeout=200,
+    )
+    texts = [cell["text"] for cell in json.loads(done.stdout)]
+    assert texts[1].startswith("printed 2")
+    assert texts[2].split() == ["1", "['gone.txt',", "'old.txt']", "the", "host"]
+    assert texts[4].split()[0] == "2"
+    assert "gone.txt" not in texts[4]
+    # What can't be taken back stays in the sandbox, and so does all that is new from then on.
+    assert not {"closed", "later.txt"} & names(work)
+    assert {"new.txt", "deep"} <= names(work)
