@@ -15,6 +15,7 @@ import time
 from collections import deque
 
 from sentinel_kernel.linux.process import close_descriptors
+from sentinel_kernel.supervisor.helper_word import read_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,13 +110,14 @@ class AuditProcess:
         said: list[dict[str, Any]] = []
         while not self.gone:
             try:
-                packet = self.sock.recv(65536)
+                packet = self.sock.recv(_PACKET_BYTES)
             except BlockingIOError:
                 break
             except OSError:
                 packet = b""
-            if packet:
-                said.append(json.loads(packet))
+            word = read_word(packet, _PACKET_BYTES)
+            if word is not None:
+                said.append(word)
             else:
                 self.gone = True
         return said

@@ -15,6 +15,7 @@ import socket
 from collections import deque
 
 from sentinel_kernel.linux.process import close_descriptors
+from sentinel_kernel.supervisor.helper_word import read_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 MEMORY_BYTES = 200 * 1024 * 1024
 """Of its own (RLIMIT_DATA): what a cell wrote can't make it take more."""
 
-_PACKET_BYTES = 128 * 1024
+_PACKET_BYTES = 208 * 1024
+"""More than one of its packets may have (workspace/serving.py)."""
+
 _CONTROL = 3
 _LAST = (1 << 31) - 1
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
@@ -79,8 +82,9 @@ class FilesProcess:
                 break
             except OSError:
                 packet = b""
-            if packet:
-                said.append(json.loads(packet))
+            word = read_word(packet, _PACKET_BYTES)
+            if word is not None:
+                said.append(word)
             else:
                 self.gone = True
         return said

@@ -6,6 +6,7 @@ import select
 import socket
 import struct
 
+from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.supervisor import protocol
 
 TYPE_CHECKING = False
@@ -73,6 +74,14 @@ class HostLink:
         while True:
             try:
                 protocol.send(self.sock, message, descriptors)
+            except ProtocolError as error:
+                if message["event"] != protocol.EVENT_REPLY:
+                    return bool(
+                        message["event"] != protocol.EVENT_VIOLATION
+                    )  # what nobody waits for is not told
+                short = {"code": "failed", "message": str(error)}
+                message = {"event": protocol.EVENT_REPLY, "id": message["id"], "ok": False, **short}
+                descriptors = ()
             except BlockingIOError:
                 if not self._poll.poll(milliseconds):
                     return False

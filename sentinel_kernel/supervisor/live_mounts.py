@@ -6,7 +6,6 @@ The work is a forked process's (showing.py), one at a time: a folder may lie on 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -17,6 +16,7 @@ from sentinel_kernel.linux.process import close_descriptors, die_with_parent
 from sentinel_kernel.policy.planning import hidden_paths
 from sentinel_kernel.policy.shown_folder import MODES, MOST, PLACE, Surroundings, name_for
 from sentinel_kernel.record import MutableRecord
+from sentinel_kernel.supervisor.helper_word import read_word
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.mount_layers import Task
 from sentinel_kernel.supervisor.mount_work import discard, sweep
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SECONDS = 20.0
 """How long a disk may take."""
 
-_ANSWER_BYTES = 16 * 1024
+_ANSWER_BYTES = 128 * 1024
 _DESCRIPTORS = 4
 _SOCKET, _PIDFD, _PLACE = 3, 4, 5
 
@@ -181,9 +181,9 @@ class LiveMounts(Keeper):
         packet, descriptors, _, _ = socket.recv_fds(
             self._work.sock, _ANSWER_BYTES, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
         )
-        told: dict[str, Any] = {"ok": False, "code": "failed", "detail": "the helper process died"}
-        if packet:
-            told = json.loads(packet)  # from our own process: trusted code
+        told = read_word(packet, _ANSWER_BYTES)
+        if told is None:
+            told = {"ok": False, "code": "failed", "detail": "the helper process died"}
         self._end(told, list(descriptors))
 
     def catch_up(self) -> dict[str, Any] | None:

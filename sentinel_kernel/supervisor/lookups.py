@@ -114,7 +114,7 @@ class Lookups:
         self._dying.append(pid)
         self._reap()
         answers: object = None
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             answers = json.loads(bytes(said))
         done(answers if isinstance(answers, list) else [])
 

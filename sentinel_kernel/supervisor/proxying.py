@@ -142,7 +142,7 @@ class Proxying(Keeper):
                 self._end()  # it ended by itself: another one serves the next connection
                 self._not_before = time.monotonic() + _PAUSE_SECONDS
                 return
-            with contextlib.suppress(ValueError, KeyError, TypeError):
+            with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError, RecursionError):
                 self._report(current, _fields(packet))
 
     def _report(self, current: Current, fields: dict[str, Any]) -> None:

@@ -49,6 +49,7 @@ Paths are the cell's own words: display them escaped and cut.
 from __future__ import annotations
 
 import errno
+import json
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.record import Record, as_dict, fresh
@@ -99,6 +100,10 @@ NAMED_PATHS: Final = 20
 EXPORT_BYTES: Final = 64 * 1024
 ANSWER_BYTES: Final = 100 * 1024
 """An answer's entries are cut at this; a packet takes 128 KiB."""
+NAMED_BYTES: Final = 60 * 1024
+"""All lists of paths in an answer are cut at this together: a path has 4,096 bytes, JSON makes six of a letter."""
+PACKET_BYTES: Final = 120 * 1024
+"""The longest packet of the files process; the host's, of 128 KiB, has some words around it."""
 
 _CODES_OF: Final = {
     errno.ENOENT: "no_such_path",
@@ -114,6 +119,8 @@ _CODES_OF: Final = {
     errno.EAGAIN: "busy",
     errno.EBUSY: "busy",
 }
+_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+_ENVELOPE_BYTES: Final = 512
 _MOST_PATHS: Final = 100
 _PATH_CHARACTERS: Final = 4096
 _FIELDS: Final = frozenset(
@@ -261,6 +268,38 @@ def refusal(code: str, message: str = "") -> dict[str, Any]:
 def pages_of(count: int) -> int:
     """Return how many pages ``count`` entries take: one at least."""
     return max(1, -(-count // PAGE_ENTRIES))
+
+def fitted(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer, or an event, that fits a packet: its lists of paths are cut, the longest first.
+
+    What is counted stays counted. Lists of entries and differences are bounded where they are made.
+    """
+    made: dict[str, Any] = {}
+    named: list[list[Any]] = []
+    for name, value in fields.items():
+        made[name] = _copied(value, named) if name not in ("entries", "diffs") else value
+    sizes = [[len(_ENCODE(item)) + 1 for item in items] for items in named]
+    totals = [sum(of_list) for of_list in sizes]
+    room = min(NAMED_BYTES, PACKET_BYTES - len(_ENCODE(made)) + sum(totals) - _ENVELOPE_BYTES)
+    while sum(totals) > room and any(named):
+        longest = max(range(len(named)), key=totals.__getitem__)
+        named[longest].pop()
+        totals[longest] -= sizes[longest].pop()
+    return made
+
+
+def _copied(value: object, named: list[list[Any]]) -> object:
+    """Return a copy of ``value`` whose lists of texts, or of flat objects, are its own, and in ``named``."""
+    if isinstance(value, dict):
+        return {name: _copied(one, named) for name, one in value.items()}
+    if not isinstance(value, list | tuple):
+        return value
+    if any(isinstance(one, dict) and any(isinstance(part, list) for part in one.values()) for one in value):
+        return [_copied(one, named) for one in value]
+    items = list(value)
+    named.append(items)
+    return items
+
 
 
 def page_of(entries: Sequence[Any], page: int) -> Sequence[Any]:

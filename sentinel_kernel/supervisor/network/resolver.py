@@ -164,7 +164,7 @@ def _read_answer(packet: bytes) -> tuple[bytes, ...] | None:
     try:
         told = json.loads(packet)
         return None if told is None else tuple(bytes.fromhex(text) for text in told)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
 
 
