@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from audit_rows import looked_into
 from live_kernel import SECONDS
 from network_notebook import World, world
 from test_network import is_possible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from live_kernel import Notebook, Result
 
@@ -126,8 +128,10 @@ def test_an_interrupt_ends_a_connection_that_takes_long(book: Notebook) -> None:
     assert book.collect(msg_id)[0].reply["ename"] == "KeyboardInterrupt"
 
 
-def test_a_sandbox_without_a_way_out_is_given_one_with_the_persons_yes(outside: World) -> None:
-    with outside.notebook("datascience") as plain:
+def test_a_sandbox_without_a_way_out_is_given_one_with_the_persons_yes(
+    outside: World, tmp_path: Path
+) -> None:
+    with outside.notebook("datascience", SENTINEL_AUDIT=str(tmp_path / "audit" / "a.db")) as plain:
         page = plain.run("%sentinel_net").bundles("text/plain")[0]
         assert "no way out" in page
         assert "%sentinel_allow HOST:PORT" in page
@@ -157,6 +161,18 @@ def test_a_sandbox_without_a_way_out_is_given_one_with_the_persons_yes(outside: 
         assert answered(plain, "%sentinel_allow other.example.org:80\nprint(kept)", "y")[1].text == "7\n"
         # Every sandbox after it has the same way out.
         assert plain.run(f"%sentinel_reset\n{FETCH}print(fetch('other.example.org'))").text == "200\n"
+    with looked_into(tmp_path / "audit" / "a.db") as database:
+        rows = database.execute(
+            "SELECT host, address, port, verdict, bytes_out, bytes_in > 0, end_ts >= ts, exec_id IS NOT NULL "
+            "FROM connections"
+        ).fetchall()
+        allowed_rows = database.execute("SELECT count(*) FROM session_events WHERE kind = 'allow'").fetchone()
+    request = len("GET /hello.txt HTTP/1.0\r\n\r\n")
+    done = [row for row in rows if row[3] == "allowed"]
+    assert {row[0] for row in done} == {"web.example.org", "other.example.org"}
+    assert {row[2:] for row in done} == {(80, "allowed", request, 1, 1, 1)}
+    assert ("other.example.org", "refused") in {(row[0], row[3]) for row in rows}
+    assert allowed_rows == (2,)
 
 
 def test_a_profile_without_a_network_says_what_else_it_takes(book: Notebook) -> None:
