@@ -22,7 +22,9 @@ _MOST_PLACES = 32
 _MOST_STEPS = 5000
 _LINE_MAGIC = re.compile(r"(?P<indent>\s*)(?:(?P<target>[\w.]+)\s*=\s*)?(?:!|%(?!%)|\?)")
 _SHELL_LINE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?(?:!|%(?:sx|system|sc)\s)")
-_PYTHON_CELL_MAGICS = frozenset(("time", "timeit", "capture", "prun", "debug", "python", "python3"))
+_PYTHON_CELL_MAGICS = frozenset(
+    ("time", "timeit", "capture", "prun", "debug", "python", "python3", "sentinel_dry_run")
+)
 _SHELL_CELL_MAGICS = frozenset(("bash", "sh", "script", "system", "sx", "!"))
 
 

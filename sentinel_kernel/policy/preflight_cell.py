@@ -16,7 +16,7 @@ MARK = "__sentinel_preflight__"
 """The function whose calls stand for magics; the argument is the magic's index."""
 
 _OWN_MAGICS = "%sentinel_"
-_PYTHON_MAGICS = frozenset(("capture", "prun", "time", "timeit"))
+_PYTHON_MAGICS = frozenset(("capture", "prun", "sentinel_dry_run", "time", "timeit"))
 """Cell magics whose body is code of the notebook itself."""
 
 _ASSIGNED = re.compile(

@@ -51,7 +51,7 @@ def end(workspace: Workspace) -> Json:
         if step is None:
             break
         if not shown["count"]:
-            _show(workspace, step.entries, now, shown)
+            _show(workspace, sorted(step.entries, key=lambda entry: (entry.layer, entry.path)), now, shown)
         outcome = undo(workspace.layers, journal, now)
         done.count += outcome.count
         done.bytes += outcome.bytes
@@ -59,7 +59,7 @@ def end(workspace: Workspace) -> Json:
         # What could not be taken back is found again, and counts once.
         done.failed_count, done.failed = outcome.failed_count, outcome.failed
         now = workspace.held()
-        if not outcome.count or len(now) < MOST_PATHS:
+        if not outcome.count:
             break
     _count_left(workspace, now, done)
     journal.follow(now, workspace.layers)

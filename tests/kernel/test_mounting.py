@@ -97,6 +97,11 @@ def test_folder_that_was_agreed_to_beforehand_is_written_and_asked_about_never(
     cell = talk.run(f"print(open({str(folder / 'agreed')!r} + '/out.txt', 'w').write('xyz'))")
     assert cell.text == "3\n", boxes(cell)
     assert (folder / "agreed" / "out.txt").read_text() == "xyz"
+    # What is written there can't be taken back: there are no dry runs beside it.
+    dry = talk.run(f"%%sentinel_dry_run\nopen({str(folder / 'agreed')!r} + '/dry.txt', 'w').write('x')")
+    assert dry.content["ename"] == "DryRunError"
+    assert "change a folder of this machine directly" in dry.content["evalue"]
+    assert not (folder / "agreed" / "dry.txt").exists()
 
 
 def test_magic_shows_a_folder_and_keeps_the_variables_and_the_worker_may_die(

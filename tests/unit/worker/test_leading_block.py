@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sentinel_kernel.worker.leading_block import parse_leading_block
+from sentinel_kernel.worker.leading_block import dry_run_line, parse_leading_block
 
 
 def magics(source: str) -> list[tuple[int, str, str]]:
@@ -167,3 +167,25 @@ def test_every_text_has_a_block_that_lies_inside_it(source: str) -> None:
     for line in block.lines:
         assert f"%{line.name}" in source.split("\n")[line.line_number - 1]
         assert line.line_number <= source[: block.end_offset].count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("source", "known"),
+    [
+        ("%%sentinel_dry_run\nx", (1, "")),
+        ("%%sentinel_dry_run  \r\nx", (1, "")),
+        ("\n\n%%sentinel_dry_run\nx", (3, "")),
+        ("%sentinel_status\n\n%%sentinel_dry_run --all\nx", (3, "--all")),
+        ("%%sentinel_dry_run?", None),
+        ("%%sentinel_dry_runs\nx", None),
+        ("%%sentinel_dry_run\x0cx\nx", None),
+        (" %%sentinel_dry_run\nx", None),
+        ("x = 1\n%%sentinel_dry_run\nx", None),
+        ("# a comment\n%%sentinel_dry_run\nx", None),
+        ("x = '%%sentinel_dry_run'", None),
+        ("", None),
+    ],
+)
+def test_which_line_makes_a_cell_a_dry_run(source: str, known: tuple[int, str] | None) -> None:
+    found = dry_run_line(source)
+    assert (None if found is None else (found.line_number, found.argument_text)) == known
