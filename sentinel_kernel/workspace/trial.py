@@ -58,8 +58,9 @@ def end(workspace: Workspace) -> Json:
         done.paths += outcome.paths[: max(0, asked.NAMED_PATHS - len(done.paths))]
         # What could not be taken back is found again, and counts once.
         done.failed_count, done.failed = outcome.failed_count, outcome.failed
-        now = workspace.held()
-        if not outcome.count:
+        was, now = now, workspace.held()
+        # What was put back is another file than before, and would be put back again.
+        if len(was) < MOST_PATHS or now.keys() == was.keys():
             break
     _count_left(workspace, now, done)
     journal.follow(now, workspace.layers)
