@@ -18,7 +18,7 @@ from sentinel_kernel.linux.process import open_thread, take_file
 from sentinel_kernel.policy.network import LOOPBACK, kind_of
 from sentinel_kernel.policy.network_fence import HELD_CALLS
 from sentinel_kernel.record import MutableRecord
-from sentinel_kernel.supervisor.network.epolls import move_registrations, registrations
+from sentinel_kernel.supervisor.network.epolls import Watches
 from sentinel_kernel.supervisor.network.socket_calls import SocketCalls, signed
 from sentinel_kernel.supervisor.network.sockets import (
     CLOSED,
@@ -35,6 +35,7 @@ from sentinel_kernel.supervisor.network.sockets import (
     stand_in,
     state_of,
 )
+from sentinel_kernel.supervisor.network.taken import close_file, held, let_go
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Connects:
         self._epoll = select.epoll()
         self._pending: dict[int, _Pending] = {}
         self._connecting: set[bytes] = set()
+        self._watches = Watches()
         self.asker: tuple[Request, float] | None = None
         """Who last connected a socket of datagrams, and when (monotonic seconds)."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as own:
@@ -108,7 +110,7 @@ class Connects:
             return self._error(notification, error.errno or errno.EBADF)
         if own is None:
             return not self._listener.is_valid(notification.id) or self._no_socket(notification, name)
-        with own:
+        with held(own):
             if not self._listener.is_valid(notification.id):
                 return True  # what was read may be another thread's
             if name == "connect":
@@ -133,7 +135,7 @@ class Connects:
         try:
             return socket.socket(fileno=taken)
         except OSError:
-            os.close(taken)
+            close_file(taken)
             return None
 
     def _error(self, notification: Notification, number: int) -> bool:
@@ -240,7 +242,7 @@ class Connects:
         if waits and is_done(sock):  # a host that is near has answered by now
             number, waits = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), False
         if number not in (0, errno.EINPROGRESS):
-            sock.close()
+            let_go(sock)
             self._told.failed(made, number)
             return self._error(notification, number)
         if waits:
@@ -259,9 +261,9 @@ class Connects:
     ) -> None:
         """Put ``sock`` in the place of the program's own, and answer with ``number``."""
         place, thread = signed(notification.arguments[0]), notification.thread
-        with sock:
+        with held(sock):
             sock.setblocking(blocking)
-            watching = [] if blocking else registrations(thread, place)
+            watching = [] if blocking else self._watches.of(thread, place)
             cookie, inode = cookie_of(sock), os.fstat(sock.fileno()).st_ino
             try:
                 given = self._listener.put_file(
@@ -280,7 +282,7 @@ class Connects:
                     self._connecting.clear()
                 self._connecting.add(cookie)
             if watching:
-                move_registrations(thread, place, sock.fileno(), watching)
+                self._watches.move(thread, place, sock.fileno(), watching)
         if number:
             self._error(notification, number)
         else:
@@ -297,7 +299,7 @@ class Connects:
         made: Connection | None,
     ) -> bool:
         if len(self._pending) >= _MOST_PENDING:
-            sock.close()
+            let_go(sock)
             return self._error(notification, errno.EAGAIN)
         until = None if patience is None else time.monotonic() + patience
         self._pending[sock.fileno()] = _Pending(notification, sock, target, until, made)
@@ -336,7 +338,7 @@ class Connects:
         for number, one in list(self._pending.items()):
             del self._pending[number]
             self._epoll.unregister(number)
-            one.sock.close()
+            let_go(one.sock)
             if one.made is not None:
                 self._told.failed(one.made, errno.EINTR)
             self._listener.refuse(one.notification.id, errno.EINTR)
@@ -352,7 +354,7 @@ class Connects:
             number = one.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if in_time else errno.EALREADY
         else:
             number = connect_inside(one.sock, one.target) if in_time else errno.EINPROGRESS
-        one.sock.close()
+        let_go(one.sock)
         if number:
             self._listener.refuse(one.notification.id, number)
         else:
@@ -361,6 +363,6 @@ class Connects:
     def close(self) -> None:
         """Let go of everything; what is held still fails with its listener."""
         for one in self._pending.values():
-            one.sock.close()
+            let_go(one.sock)
         self._pending.clear()
         self._epoll.close()

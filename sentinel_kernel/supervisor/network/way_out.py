@@ -21,6 +21,7 @@ from sentinel_kernel.supervisor.network.connections import Connections
 from sentinel_kernel.supervisor.network.connects import Connects
 from sentinel_kernel.supervisor.network.name_stub import NameStub
 from sentinel_kernel.supervisor.network.names import Names
+from sentinel_kernel.supervisor.network.taken import held
 from sentinel_kernel.supervisor.processes import processes_below
 
 TYPE_CHECKING = False
@@ -294,7 +295,7 @@ def _shut(pid: int, inodes: dict[int, Connection]) -> None:
         if os.readlink(f"{folder}/{number}") in names:
             pidfd = open_thread(pid, pid)
             try:
-                with socket.socket(fileno=take_file(pidfd, int(number))) as taken:
+                with held(socket.socket(fileno=take_file(pidfd, int(number)))) as taken:
                     taken.shutdown(socket.SHUT_RDWR)
             finally:
                 os.close(pidfd)

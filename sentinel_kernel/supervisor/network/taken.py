@@ -1,0 +1,55 @@
+"""Files that the sandbox has, or had: the supervisor's copy is let go of without waiting, whatever they are set to.
+
+The copy may be the last one by then, and closing the last one of a socket with SO_LINGER waits until its data is
+sent, for as long as the program said. No check before helps, the option may be set after it. A signal ends that wait,
+and the data is sent all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+
+_LONGEST_SECONDS = 0.002
+"""A close takes no longer; the timer goes on, as its first signal may come before the close has begun to wait."""
+
+_ready = False
+
+
+def _ring(_number: int, _frame: object) -> None:
+    """Do nothing: that there is a handler makes the signal end a wait, and not the process."""
+
+
+def close_file(descriptor: int) -> None:
+    """Close a descriptor."""
+    global _ready  # noqa: PLW0603 - a signal's handler is the whole process's
+    if not _ready:
+        signal.signal(signal.SIGALRM, _ring)
+        _ready = True
+    signal.setitimer(signal.ITIMER_REAL, _LONGEST_SECONDS, _LONGEST_SECONDS)
+    try:
+        os.close(descriptor)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def let_go(sock: socket.socket) -> None:
+    """Close a socket; one that is closed already stays so."""
+    descriptor = sock.detach()
+    if descriptor >= 0:
+        close_file(descriptor)
+
+
+@contextlib.contextmanager
+def held(sock: socket.socket) -> Iterator[socket.socket]:
+    """Have a socket, and let go of it."""
+    try:
+        yield sock
+    finally:
+        let_go(sock)
