@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
-from sentinel_kernel.linux.network import read_ends, watch_ends
+from sentinel_kernel.linux.network import live_cookies, read_ends, watch_ends
 from sentinel_kernel.policy.network import show_address
 from sentinel_kernel.record import MutableRecord, as_dict
+from sentinel_kernel.supervisor.network.noted import Noted
 from sentinel_kernel.supervisor.network.sockets import counts_of
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ class Connection(MutableRecord):
     bytes_out: int = 0
     bytes_in: int = 0
     count: int = 1
-    """How often the same was refused in a row."""
+    """How often the same was refused, or failed."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields."""
@@ -42,11 +43,13 @@ class Connection(MutableRecord):
 
 
 class Connections:
-    """What the person is shown, and the audit keeps; ``note`` is told of each connection once, when it is over."""
+    """What the person is shown, and the audit keeps; ``note`` is told of each connection when it is over; of repeats by their count."""
 
     def __init__(self, note: Callable[[Connection], None]) -> None:
         """Watch for ends from the first connection on."""
-        self._note = note
+        self._noted = Noted(note)
+        self._refused: dict[tuple[str, str, int, str], Connection] = {}
+        """What is told as refused: repeats are counted there."""
         self._open: dict[bytes, tuple[Connection, int]] = {}
         """Cookie of the socket -> the connection, and the socket's inode."""
         self._ends: socket.socket | None = None
@@ -72,19 +75,19 @@ class Connections:
 
     def refused(self, host: str, address: str, port: int, rule: str) -> None:
         """Take note of one that was refused."""
-        last = self.told[-1] if self.told else None
-        if last is not None and (last.verdict, last.host, last.address, last.port) == (
-            "refused",
-            host,
-            address,
-            port,
-        ):
-            last.count += 1
-            return
         now = _now()
         made = Connection(host, address, port, "refused", rule, now, now)
+        self._noted.add(made)
+        key = (host, address, port, rule)
+        shown = self._refused.get(key)
+        if shown is not None:
+            shown.count += 1
+            shown.ended_ms = now
+            return
+        while len(self._refused) >= _MOST_TOLD:
+            del self._refused[next(iter(self._refused))]
+        self._refused[key] = made
         self._tell(made)
-        self._note(made)
 
     def requested(self, made: Connection) -> None:
         """Take note of a request that the proxy has passed on, or refused, and that is over."""
@@ -92,10 +95,12 @@ class Connections:
             self.refused(made.host, made.address, made.port, made.rule)
             return
         self._tell(made)
-        self._note(made)
+        self._noted.add(made)
 
     def _tell(self, made: Connection) -> None:
         self.told.append(made)
+        for old in self.told[:-_MOST_TOLD]:
+            self._refused.pop((old.host, old.address, old.port, old.rule), None)
         del self.told[:-_MOST_TOLD]
 
     def established(self, made: Connection, cookie: bytes, inode: int) -> None:
@@ -105,11 +110,19 @@ class Connections:
     def failed(self, made: Connection, error: int) -> None:
         """Take note that it could not be established."""
         made.verdict, made.error, made.ended_ms = "failed", error, _now()
-        self._note(made)
+        self._noted.add(made)
 
     def inodes(self, is_meant: Callable[[Connection], bool]) -> dict[int, Connection]:
         """Return the open connections that are meant, by their sockets' inodes."""
         return {inode: made for made, inode in self._open.values() if is_meant(made)}
+
+    def due_seconds(self) -> float | None:
+        """Return when repeats are to be noted."""
+        return self._noted.due_seconds()
+
+    def flush(self) -> None:
+        """Note the repeats whose time has come."""
+        self._noted.flush()
 
     def descriptors(self) -> list[int]:
         """Return what tells of ends."""
@@ -119,7 +132,9 @@ class Connections:
         """Take note of what has ended."""
         if self._ends is None:
             return
+        missed = False
         for cookie, info in read_ends(self._ends):
+            missed = missed or not cookie
             entry = self._open.pop(cookie, None)
             if entry is not None:
                 made = entry[0]
@@ -127,15 +142,29 @@ class Connections:
                 if not established:
                     made.verdict = "failed"
                 made.ended_ms = _now()
-                self._note(made)
+                self._noted.add(made)
+        if missed:
+            self._drop_ended()
+
+    def _drop_ended(self) -> None:
+        """Take note of the ends that were not told: there were too many at once."""
+        try:
+            live = live_cookies()
+        except OSError:
+            return  # the next one that is missed asks again
+        for cookie in [one for one in self._open if one not in live]:
+            made = self._open.pop(cookie)[0]
+            made.ended_ms = _now()
+            self._noted.add(made)
 
     def close(self) -> None:
         """Take note of all that is open still: the sandbox has ended, and they with it."""
         self.serve()
         for made, _ in self._open.values():
             made.ended_ms = _now()
-            self._note(made)
+            self._noted.add(made)
         self._open.clear()
+        self._noted.flush(force=True)
         if self._ends is not None:
             self._ends.close()
             self._ends = None

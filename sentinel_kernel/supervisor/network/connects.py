@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     Refuse = Callable[[Notification, Request, Target, str, Decision], None]
 
 _MOST_PENDING = 256
+_LOOK_SECONDS = 1.0
 _ADDRESS = 1
 _NAME_SERVER = 53
 _DONE = select.EPOLLOUT | select.EPOLLERR | select.EPOLLHUP
@@ -87,6 +88,7 @@ class Connects:
         self._calls = {machine[name]: name for name in HELD_CALLS if name in machine}
         self._epoll = select.epoll()
         self._pending: dict[int, _Pending] = {}
+        self._look_at = 0.0
         self._connecting: set[bytes] = set()
         self._watches = Watches()
         self.asker: tuple[Request, float] | None = None
@@ -223,7 +225,7 @@ class Connects:
             self._told.refused(host, str(target.named[0]), target.port, decision.reason)
             self._refuse(notification, request, target, host, decision)
             return True
-        if self._told.full or len(self._pending) >= _MOST_PENDING:
+        if self._told.full or self._is_full():
             return self._error(notification, errno.EAGAIN)
         return self._begin(notification, own, target, host, decision.rule)
 
@@ -232,11 +234,15 @@ class Connects:
     ) -> bool:
         """Connect outside, by a socket that takes the place of ``own``."""
         blocking = os.get_blocking(own.fileno())
+        made: Connection | None = None
         try:
             made = self._told.begin(host, target.address, target.port, rule)
             sock = stand_in(own)
         except OSError as error:
-            return self._error(notification, error.errno or errno.ENOBUFS)
+            number = error.errno or errno.ENOBUFS
+            if made is not None:
+                self._told.failed(made, number)
+            return self._error(notification, number)
         number = sock.connect_ex(target.named)
         waits = number == errno.EINPROGRESS and blocking
         if waits and is_done(sock):  # a host that is near has answered by now
@@ -298,7 +304,7 @@ class Connects:
         patience: float | None,
         made: Connection | None,
     ) -> bool:
-        if len(self._pending) >= _MOST_PENDING:
+        if self._is_full():
             let_go(sock)
             return self._error(notification, errno.EAGAIN)
         until = None if patience is None else time.monotonic() + patience
@@ -313,7 +319,7 @@ class Connects:
     def due_seconds(self) -> float | None:
         """Return when one has taken as long as its socket may wait."""
         dues = [one.until for one in self._pending.values() if one.until is not None]
-        return max(0.0, min(dues) - time.monotonic()) if dues else None
+        return max(0.0, min([*dues, self._look_at]) - time.monotonic()) if self._pending else None
 
     def serve(self) -> None:
         """Answer those that are done."""
@@ -326,12 +332,30 @@ class Connects:
     def catch_up(self) -> None:
         """Answer those that have taken too long, and let go of those whose caller is gone."""
         now = time.monotonic()
+        if self._pending and now >= self._look_at:
+            self._let_go()
         for number, one in list(self._pending.items()):
             late = one.until is not None and one.until <= now
             if late:
                 del self._pending[number]
                 self._epoll.unregister(number)
                 self._finish(one, in_time=False)
+
+    def _is_full(self) -> bool:
+        if len(self._pending) >= _MOST_PENDING:
+            self._let_go()
+        return len(self._pending) >= _MOST_PENDING
+
+    def _let_go(self) -> None:
+        """End what callers that are gone waited for: signals and ends of threads are told by nobody."""
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        for number, one in list(self._pending.items()):
+            if not self._listener.is_valid(one.notification.id):
+                del self._pending[number]
+                self._epoll.unregister(number)
+                let_go(one.sock)
+                if one.made is not None:
+                    self._told.failed(one.made, errno.EINTR)
 
     def interrupt(self) -> None:
         """Fail all that is under way with EINTR: the signal was sent before."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import traceback
 from functools import partial
 
 from sentinel_kernel.record import MutableRecord
@@ -90,7 +91,7 @@ class NameStub:
                     packet, sender = self._datagrams.recvfrom(LONGEST_QUESTION + 1)
                 except OSError:
                     break
-                self._ask(packet, partial(self._send, sender))
+                self._answered(packet, partial(self._send, sender))
         for stream in [one for one in self._streams if one.sock.fileno() in ready]:
             self._read(stream)
         if self._listening is not None and self._listening.fileno() in ready:
@@ -126,12 +127,22 @@ class NameStub:
         except OSError:
             chunk = b""
         stream.said += chunk
-        length = int.from_bytes(stream.said[:2], "big") if len(stream.said) >= 2 else 0
-        if not chunk or length > LONGEST_QUESTION:
+        if not chunk:
             self._close(stream)
-        elif length and len(stream.said) >= length + 2:
-            packet, stream.said = stream.said[2 : length + 2], stream.said[length + 2 :]
-            self._ask(packet, partial(self._send_stream, stream))
+        else:
+            self._take(stream)
+
+    def _take(self, stream: _Stream) -> None:
+        """Answer each question that is whole: more than one may have come at once."""
+        while len(stream.said) >= 2 and stream in self._streams:
+            length = int.from_bytes(stream.said[:2], "big")
+            if not 0 < length <= LONGEST_QUESTION:
+                self._close(stream)
+            elif len(stream.said) < length + 2:
+                return
+            else:
+                packet, stream.said = stream.said[2 : length + 2], stream.said[length + 2 :]
+                self._answered(packet, partial(self._send_stream, stream))
 
     def _close(self, stream: _Stream) -> None:
         if stream in self._streams:
@@ -146,6 +157,13 @@ class NameStub:
         if stream in self._streams:
             with contextlib.suppress(OSError):
                 stream.sock.send(len(packet).to_bytes(2, "big") + packet)
+
+    def _answered(self, packet: bytes, send: Callable[[bytes], None]) -> None:
+        """Answer a question; one that cannot be has no answer, and ends nothing else."""
+        try:
+            self._ask(packet, send)
+        except Exception:  # noqa: BLE001 - fail closed: whatever went wrong here, nothing is looked up
+            traceback.print_exc()
 
     def _ask(self, packet: bytes, send: Callable[[bytes], None]) -> None:
         question = parse_question(packet)

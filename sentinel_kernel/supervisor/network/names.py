@@ -21,6 +21,9 @@ _PINNED_SECONDS = 3600.0
 """So long after it was last looked up an address may be connected to by its name: programs keep addresses."""
 
 _MOST_NAMES, _MOST_PINS = 1024, 8192
+_MOST_OF_ONE = 16
+"""So many names are known to have led to one address: all are looked at when it is connected to."""
+
 _BURST, _A_SECOND = 60, 1.0
 """Names that are asked outside: a name may carry something to who answers for it, so not as many as one likes."""
 
@@ -86,7 +89,13 @@ class Names:
     def _pin(self, address: bytes, name: str, now: float) -> None:
         if len(self._pins) >= _MOST_PINS:
             self._pins.clear()
-        self._pins.setdefault(address, {})[name] = now
+        names = self._pins.setdefault(address, {})
+        names.pop(name, None)  # the dict is in the order of the last time
+        names[name] = now
+        for one in [one for one, at in names.items() if at < now - _PINNED_SECONDS]:
+            del names[one]
+        while len(names) > _MOST_OF_ONE:
+            del names[next(iter(names))]
 
     def of(self, address: bytes) -> list[str]:
         """Return the names that led to ``address`` not long ago, the last one first."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.network.sockets import Target
 
 _OWN_SECONDS = 10.0
+_RETRY_SECONDS = 1.0
 _PASSES = 3
 _MOST_WANTED = 100
 _ASKED_SECONDS = 2.0
@@ -57,7 +58,8 @@ class WayOut(Keeper):
         self._stub: NameStub | None = None
         self._names: Names | None = None
         self._granted: tuple[str, ...] = ()
-        self._own: frozenset[bytes] = frozenset()
+        self._own: frozenset[bytes] | None = None
+        """This machine's addresses; None: not known."""
         self._own_until = 0.0
         self._network: Network | None = None
         self._policy = NetworkPolicy()
@@ -69,16 +71,25 @@ class WayOut(Keeper):
     # --- what is in force
 
     def policy(self) -> NetworkPolicy:
-        """Return the hosts in force now: the profile's, and those that the person has allowed; in a dry run none."""
+        """Return the hosts in force now: the profile's, and those that the person has allowed; in a dry run none.
+
+        Without this machine's own addresses, which no pattern may lead to, none either.
+        """
         if self._dry:
             return NetworkPolicy()
         now = time.monotonic()
         network = self._current.preparation.profile.network if self._current is not None else None
         if network is not None and (network is not self._network or now >= self._own_until):
             self._own_until = now + _OWN_SECONDS
-            self._own = own_addresses()
+            try:
+                self._own = own_addresses()
+            except OSError:  # no descriptor is free: those that were known are right, as a rule
+                self._own_until = now + _RETRY_SECONDS
             self._network = network
-            self._policy = policy_of(network, self._own, self._granted)
+            if self._own is None:
+                self._policy = NetworkPolicy()
+            else:
+                self._policy = policy_of(network, self._own, self._granted)
         return self._policy
 
     def forget(self) -> None:
@@ -130,6 +141,7 @@ class WayOut(Keeper):
     def end_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are told alike
         """Open it again."""
         self._dry = False
+        self._connections.flush()
 
     def _note_wanted(self, host: str, port: int) -> None:
         if len(self._wanted) < _MOST_WANTED and (host, port) not in self._wanted:
@@ -235,7 +247,12 @@ class WayOut(Keeper):
 
     def due_seconds(self) -> float | None:
         """As told there."""
-        parts = (self._connects, self._stub, self._names.resolver if self._names is not None else None)
+        parts = (
+            self._connects,
+            self._stub,
+            self._names.resolver if self._names is not None else None,
+            self._connections,
+        )
         dues = [due for part in parts if part is not None and (due := part.due_seconds()) is not None]
         return min(dues, default=None)
 
@@ -261,6 +278,7 @@ class WayOut(Keeper):
         for part in (self._connects, self._stub, self._names.resolver if self._names is not None else None):
             if part is not None:
                 part.catch_up()
+        self._connections.flush()
 
     def _end_unlisted(self, current: Current) -> None:
         if self._names is not None:
