@@ -1,0 +1,189 @@
+"""The sandbox's way out under hostile numbers: bounded in what it keeps, and never the end of the supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+import struct
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from sentinel_kernel.linux.network import live_cookies
+from sentinel_kernel.policy.network import NetworkPolicy, parse_rule
+from sentinel_kernel.supervisor.network import connections, way_out
+from sentinel_kernel.supervisor.network.connections import Connection, Connections
+from sentinel_kernel.supervisor.network.connects import Connects
+from sentinel_kernel.supervisor.network.name_stub import NameStub
+from sentinel_kernel.supervisor.network.names import Names
+from sentinel_kernel.supervisor.network.sockets import cookie_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
+
+_ADDRESS = bytes((93, 184, 216, 34))
+
+
+def _question(number: int, kind: int) -> bytes:
+    name = b"".join(bytes([len(label)]) + label for label in (b"a", b"example", b"org")) + b"\0"
+    packet = struct.pack("!HHHHHH", number, 0x100, 1, 0, 0, 0) + name + struct.pack("!HH", kind, 1)
+    return struct.pack("!H", len(packet)) + packet
+
+
+def _way_out() -> Any:
+    made: Any = way_out.WayOut(None, lambda _: None)  # type: ignore[arg-type]
+    network = SimpleNamespace(allow=True, hosts=("pypi.org:443",), allow_dns=True)
+    made._current = SimpleNamespace(preparation=SimpleNamespace(profile=SimpleNamespace(network=network)))
+    return made
+
+
+def test_without_the_machines_addresses_the_last_known_ones_count_or_nothing_is_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers: list[frozenset[bytes] | None] = [None, frozenset({_ADDRESS}), None]
+
+    def asked() -> frozenset[bytes]:
+        found = answers.pop(0)
+        if found is None:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return found
+
+    monkeypatch.setattr(way_out, "own_addresses", asked)
+    made = _way_out()
+    assert made.policy() == NetworkPolicy()
+    made._own_until = 0.0
+    known = made.policy()
+    assert known.own == {_ADDRESS}
+    assert known.resolves("pypi.org")
+    made._own_until = 0.0
+    assert made.policy() == known
+    assert answers == []
+
+
+@contextlib.contextmanager
+def _stub(policy: Any) -> Iterator[tuple[NameStub, socket.socket]]:
+    class Known:
+        def look_up(self, _name: str, _policy: object, done: Any) -> None:
+            done((bytes((1, 2, 3, 4)),))
+
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname(), timeout=30) as client,
+    ):
+        stub = NameStub(datagrams, listening, Known(), policy, lambda *_: None)  # type: ignore[arg-type]
+        stub.serve({listening.fileno(): 1})
+        yield stub, client
+        stub.close()
+
+
+def test_each_question_of_a_segment_is_answered() -> None:
+    policy = NetworkPolicy((parse_rule("a.example.org:80"),))
+    with _stub(lambda: policy) as (stub, client), client.makefile("rb") as said:
+        client.sendall(_question(1, 1) + _question(2, 28) + _question(3, 1)[:5])
+        stub.serve(dict.fromkeys(stub.descriptors(), 1))
+        numbers = [said.read(int.from_bytes(said.read(2), "big"))[:2] for _ in range(2)]
+        assert numbers == [b"\0\1", b"\0\2"]
+
+
+def test_a_question_that_cannot_be_answered_ends_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    def broken() -> NetworkPolicy:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with _stub(broken) as (stub, client):
+        client.sendall(_question(1, 1))
+        stub.serve(dict.fromkeys(stub.descriptors(), 1))
+    assert "Too many open files" in capfd.readouterr().err
+
+
+def test_few_names_are_known_of_one_address_and_old_ones_are_dropped() -> None:
+    names: Any = Names()
+    now = time.monotonic()
+    names._pin(_ADDRESS, "old.example.org", now - 4000)
+    names._pin(_ADDRESS, "new.example.org", now)
+    assert list(names._pins[_ADDRESS]) == ["new.example.org"]
+    for number in range(3600):
+        names._pin(_ADDRESS, f"x{number}.example.org", now)
+    names._pin(_ADDRESS, "x3590.example.org", now)
+    assert len(names._pins[_ADDRESS]) == 16
+    assert "x3590.example.org" in names.of(_ADDRESS)
+    assert "new.example.org" not in names.of(_ADDRESS)
+    names.close()
+
+
+def test_a_flood_of_refused_names_is_few_rows_that_add_up() -> None:
+    noted: list[Connection] = []
+    told = Connections(noted.append)
+    told.refused("first.example", "", 0, "not-listed")
+    for number in range(20000):
+        told.refused(f"{number % 2}.example", "", 0, "not-listed")
+    assert [one.host for one in noted[:3]] == ["first.example", "0.example", "1.example"]
+    assert len(noted) < 100
+    assert [(one.host, one.count) for one in told.told] == [
+        ("first.example", 1),
+        ("0.example", 10000),
+        ("1.example", 10000),
+    ]
+    for number in range(20000):
+        told.refused(f"n{number}.example", "", 0, "not-listed")
+    assert len(noted) < 600
+    told.close()
+    assert len(noted) < 900
+    assert sum(one.count for one in noted) == 40001
+
+
+def test_failed_ones_and_the_first_of_a_kind_are_noted_at_once() -> None:
+    noted: list[Connection] = []
+    told = Connections(noted.append)
+    for _ in range(1000):
+        told.failed(told.begin("h.example", _ADDRESS, 80, "h.example:80"), errno.ECONNREFUSED)
+    told.refused("other.example", "", 0, "not-listed")
+    assert [one.verdict for one in (noted[0], noted[-1])] == ["failed", "refused"]
+    assert len(noted) < 50
+    told.close()
+    assert sum(one.count for one in noted) == 1001
+
+
+def test_ends_that_were_missed_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[Connection] = []
+    told = Connections(noted.append)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        kept, gone = (socket.create_connection(server.getsockname()) for _ in range(2))
+        for host, sock in (("kept.example", kept), ("gone.example", gone)):
+            told.established(told.begin(host, _ADDRESS, 80, ""), cookie_of(sock), 0)
+        cookie = cookie_of(gone)
+        assert cookie in live_cookies()
+        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        gone.close()
+        assert cookie not in live_cookies()
+        monkeypatch.setattr(connections, "read_ends", lambda _: iter([(b"", b"")]))
+        told.serve()
+        assert [one.host for one in noted] == ["gone.example"]
+        assert told.has_open
+        kept.close()
+        told.close()
+
+
+def test_pending_connections_of_callers_that_are_gone_are_let_go() -> None:
+    noted: list[Connection] = []
+    told = Connections(noted.append)
+    valid = {1: True, 2: False}
+    listener: Any = SimpleNamespace(is_valid=valid.__getitem__, refuse=lambda *_: None)
+    made: Any = Connects(listener, {}, None, None, told)  # type: ignore[arg-type]
+    for number in valid:
+        row = told.begin(f"{number}.example", _ADDRESS, 80, "")
+        sock = socket.socket()
+        made._wait(SimpleNamespace(id=number), sock, None, None, row)
+    assert made.due_seconds() <= 1.0
+    made._look_at = 0.0
+    made.catch_up()
+    assert [one.host for one in noted] == ["2.example"]
+    assert len(made._pending) == 1
+    valid[1] = False
+    made._let_go()
+    assert made._pending == {}
+    made.close()
+    told.close()
