@@ -36,6 +36,8 @@ LISTED = [
     "allowed.example:80", "allowed.example:83-84", "control.example:82", "rebind.example", "private.example",
     "loop.example", "*.wild.example", "203.0.113.99:80",
 ]  # fmt: skip
+_SECONDS, _ROUNDS_A_SECOND = 60.0, 20
+"""How long an attack may take, on a machine that does much else."""
 PROFILE = {"extends": "datascience", "network": {"allow": True, "allow_dns": True, "hosts": LISTED}}
 
 
@@ -115,12 +117,9 @@ def attack(folder: Path, by: str, rounds: int) -> Outcome:
         local.listen()
         arguments = [str(workspace / "told.json"), str(rounds), str(port), "sentinel-host", str(path)]
         supervised = stack.enter_context(Supervised(who, place / "state"))
-        supervised.run(
-            workspace,
-            [supervised.python, str(victim), *arguments],
-            "attacked",
-            profile_directories=[str(profiles)],
-        )
+        payload = [supervised.python, str(victim), *arguments]
+        supervised.start(workspace, "attacked", payload=payload, profile_directories=[str(profiles)])
+        supervised.wait("worker_died", _SECONDS + rounds / _ROUNDS_A_SECOND)
         with open(f"/proc/self/fd/{supervised.upper}/told.json", encoding="utf-8") as file:
             told = json.load(file)
         reached = [name for name, one in forbidden.items() if is_reached(one)]
