@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _TRIES = 2
 """The files process may be ended while it takes back; the next one goes on where it was."""
 
+_CLOSING_TRIES, _CLOSING_SECONDS = 6, 0.1
+"""A connection that a cell has just closed is open until the other side has heard of it."""
+
 _MOST_ROWS = 50
 _MOST_HOSTS = 20
 
@@ -60,13 +63,22 @@ class DryRuns:
         self._cell = cell
         cell.allow_stdin = False  # nobody is asked anything
 
+        tries = _CLOSING_TRIES
+
         def kept(told: Json) -> None:
+            nonlocal tries
+            tries -= 1
             if told.get("ok") is True:
                 begin()
+            elif told.get("code") == "connected" and tries:
+                self._host.loop.call_later(_CLOSING_SECONDS, current(ask))
             else:
                 refuse("DryRunError", files_page.failure_text(told, chinese=chinese))
 
-        self._ask(protocol.OP_FILES, {"do": "trial_begin"}, current(kept))
+        def ask() -> None:
+            self._ask(protocol.OP_FILES, {"do": "trial_begin"}, current(kept))
+
+        ask()
 
     def end(self, cell: Cell, fields: Json, release: Callable[[], None]) -> None:
         """Show what the cell would have changed and reached, take it back, then call ``release``."""
