@@ -23,6 +23,7 @@ HOST_PORT = int(sys.argv[3])
 ROUNDS = int(sys.argv[2])
 FASTOPEN = 0x20000000
 SO_NETNS_COOKIE = 71
+GROUP = struct.pack("=I4xH2x", 0, socket.AF_INET) + bytes((239, 66, 66, 66)) + bytes(120)
 
 
 def tried(action):
@@ -149,6 +150,15 @@ def taken_back():
         "device": tried(lambda: fcntl.ioctl(loose, 0x8915, b"near".ljust(40, b"\0")) and None),
         "devices": tried(lambda: fcntl.ioctl(loose, 0x8912, bytes(16)) and None),
         "route": tried(lambda: loose.setsockopt(socket.IPPROTO_IP, 4, bytes((131, 7, 4, 10, 9, 9, 9, 0)))),
+        "joined": tried(lambda: loose.setsockopt(socket.IPPROTO_IP, 42, GROUP)),
+        "joined_6": tried(lambda: loose.setsockopt(socket.IPPROTO_IPV6, 42, GROUP)),
+        "joined_one_source": tried(
+            lambda: loose.setsockopt(socket.IPPROTO_IP, 39, bytes((239, 1, 1, 1)) + bytes(8))
+        ),
+        "bound_to_device": tried(lambda: loose.setsockopt(socket.SOL_SOCKET, 25, b"near")),
+        "bound_to_device_index": tried(lambda: loose.setsockopt(socket.SOL_SOCKET, 62, 2)),
+        "upper_protocol": tried(lambda: loose.setsockopt(socket.IPPROTO_TCP, 31, b"tls")),
+        "type_of_service": tried(lambda: loose.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 8)),
         "end": end(loose),
         "again": tried(lambda: loose.connect((ALLOWED, PORT))),
         "own_device": tried(lambda: fcntl.ioctl(socket.socket(), 0x8915, b"lo".ljust(40, b"\0")) and None),

@@ -10,7 +10,7 @@ import socket
 
 from sentinel_kernel.linux.memory import read_memory, write_memory
 from sentinel_kernel.linux.network import ask_device
-from sentinel_kernel.policy.network_fence import ASKED_OF_DEVICES, HARMLESS_REQUESTS, REFUSED_OPTIONS
+from sentinel_kernel.policy.network_fence import ASKED_OF_DEVICES, HARMLESS_REQUESTS, answer_to_option
 from sentinel_kernel.supervisor.network.sockets import is_tcp, network_of, read_target
 
 TYPE_CHECKING = False
@@ -74,10 +74,10 @@ class SocketCalls:
         return True
 
     def set_option(self, notification: Notification) -> bool:
-        """Refuse options that lead a connection elsewhere; registers tell."""
+        """Refuse options that lead a connection elsewhere, or in; registers tell."""
         level, name = (argument & 0xFFFFFFFF for argument in notification.arguments[1:3])
-        number = REFUSED_OPTIONS.get((level, name))
-        return False if number is None else self._error(notification, number)
+        number = answer_to_option(level, name)
+        return self._error(notification, number) if number else False
 
     def _ask_device(self, notification: Notification, own: socket.socket) -> bool:
         wanted, where = notification.arguments[1] & 0xFFFFFFFF, notification.arguments[2]
