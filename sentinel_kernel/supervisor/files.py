@@ -53,6 +53,10 @@ class Files(Keeper):
         self._history = (0, 0)
         """What of their file system former versions take: blocks, inodes."""
         self._held = 0
+        self._stamp = 0
+        """Of the undo journal, as it was told last."""
+        self._unwritten = False
+        """The process alone knows what is in it."""
         self._first = True
         self._token = 0
         self._asked: dict[int, tuple[object, Reply]] = {}
@@ -85,6 +89,7 @@ class Files(Keeper):
             return  # another worker in the same one: what the last one wrote was not looked at yet
         self._current = current
         self._history, self._held, self._settle = (0, 0), 0, None
+        self._stamp, self._unwritten = 0, False
         self._trial, self._stays_held = "", False
         self._seen = self._usage()
 
@@ -229,7 +234,7 @@ class Files(Keeper):
             return 0.0
         if self.busy:
             return max(0.0, self._until - now)
-        if self._process is not None and self._settle is None and not self._asked:
+        if self._process is not None and not self._has_work:
             return max(0.0, self._last_work + _IDLE_SECONDS - now)
         return None
 
@@ -240,7 +245,7 @@ class Files(Keeper):
             self._ending = self._begin_waits = False
         self._look_after_process()
         process = self._process
-        idle = process is not None and self._settle is None and not self._asked
+        idle = process is not None and not self._has_work
         if process is not None and idle and now >= self._last_work + _IDLE_SECONDS:
             process.rest()
             self._let_go(process)
@@ -253,6 +258,11 @@ class Files(Keeper):
             self._let_go(self._process)
 
     # --- small parts
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether the process has something to do, or to remember."""
+        return self._settle is not None or bool(self._asked) or self._unwritten
 
     def _usage(self) -> tuple[int, int, int] | None:
         """Return what the layers' file system holds beside former versions, and when the workspace's changed last."""
@@ -285,7 +295,9 @@ class Files(Keeper):
             from sentinel_kernel.supervisor.files_setup import setup_of  # noqa: PLC0415 - as above
 
             try:
-                self._process = FilesProcess(current.sandbox.held, setup_of(current, self._request()))
+                self._process = FilesProcess(
+                    current.sandbox.held, setup_of(current, self._request(), self._stamp)
+                )
             except OSError:
                 return None
         self._last_work = time.monotonic()
@@ -316,6 +328,8 @@ class Files(Keeper):
                 identifier = self._asked[token][0] if token in self._asked else None
                 fields = {**said["fields"], "for": identifier}
                 self._tell(protocol.EVENT_FILES, {"generation": self._generation, "progress": fields})
+            case "written":
+                self._note(said)
             case None if "fault" in said:
                 self._fault = str(said["fault"])[:200]
             case "settled" if self._settle is not None and token == self._settle["token"]:
@@ -336,7 +350,7 @@ class Files(Keeper):
             self._stays_held = self._stays_held or bool(fields["failed"]["count"])
 
     def _note(self, said: Fields) -> None:
-        self._held = said["held"]
+        self._held, self._stamp, self._unwritten = said["held"], said["stamp"], said["unwritten"]
         blocks, inodes = said["history"]
         self._history = blocks, inodes
         current = self._current
@@ -350,6 +364,7 @@ class Files(Keeper):
         if process is None or not process.gone:
             return
         self._let_go(process)
+        self._unwritten = False
         self._refuse_all("ended")
         if self._settle is not None:
             self._tries += 1

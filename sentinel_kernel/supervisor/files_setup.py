@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.preparation import StartRequest
 
 
-def setup_of(current: Current, request: StartRequest | None) -> FilesSetup:
-    """Return the setup for the sandbox in use, which was asked for by ``request``."""
+def setup_of(current: Current, request: StartRequest | None, stamp: int = 0) -> FilesSetup:
+    """Return the setup for the sandbox in use, which was asked for by ``request``; ``stamp``: of its undo journal."""
     facts = request.python_facts if request is not None else None
     own = tuple(map(str, facts.get("module_directories", ()))) if facts else ()
     return FilesSetup(
@@ -25,6 +25,7 @@ def setup_of(current: Current, request: StartRequest | None) -> FilesSetup:
         surroundings=Surroundings(_loaded((*own, *current.preparation.module_directories))),
         writer=_writer(current.sandbox.held),
         pidfd=current.sandbox.pidfd,
+        stamp=stamp,
     )
 
 

@@ -51,6 +51,7 @@ class CellEnds:
                 now[change.layer, change.path] = change
             else:
                 journal.incomplete = True
+        unknown = journal.lost
         step = journal.note(str(message.get("cell") or ""), now)
         outcome = Outcome()
         committed: dict[Path, Key] = {}
@@ -63,7 +64,9 @@ class CellEnds:
         held, size = found.held - len(committed), found.bytes - sizes
         risk, risk_bytes = self._look_at_risk(size)
         leaving = self._look_at_store()
-        self.worth_telling = bool(step or committed or outcome.failed_count or leaving or risk != self._risk)
+        self.worth_telling = bool(
+            step or unknown or committed or outcome.failed_count or leaving or risk != self._risk
+        )
         self._risk = risk
         return asked.CellEnd(
             held=held,

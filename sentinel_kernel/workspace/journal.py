@@ -13,7 +13,9 @@ import os
 
 from sentinel_kernel.linux.acting import acting_as
 from sentinel_kernel.record import MutableRecord, Record, fresh
+from sentinel_kernel.workspace.journal_file import MOST_BYTES, JournalFile, UnreadableError
 from sentinel_kernel.workspace.layer import folder_of, open_plain
+from sentinel_kernel.workspace.sparse import copy_content
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +36,10 @@ _MOST_BYTES = 512 << 20
 _SHARE = 4
 """Former versions take a quarter of what cells may write at most, and on top of it (supervisor/sandbox.py)."""
 
-_FILE = "journal.json"
-_FILE_BYTES = 64 << 20
-_CHUNK_BYTES = 1 << 20
+MOST_ENTRIES = 100_000
+"""Of all steps together."""
+_ENVELOPE_BYTES = 1024
+_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
 
 class Seen(Record):
@@ -70,8 +73,12 @@ class Step(MutableRecord):
 class Journal:
     """The journal of one sandbox, in the folder ``history`` (a descriptor)."""
 
-    def __init__(self, history: int, writer: tuple[int, int] | None) -> None:
-        """Read what an earlier process left; what can't be read is as nothing. ``writer`` as of a Layer."""
+    def __init__(self, history: int, writer: tuple[int, int] | None, stamp: int = 0) -> None:
+        """Read what an earlier process left. ``writer`` as of a Layer.
+
+        What can't be read, or is older than the ``stamp`` that was told last, says nothing of what is held now: no
+        cell has done that then, as an undo would remove what nobody has a former version of.
+        """
         self._folder = history
         self._writer = writer
         self.seen: dict[Path, Seen] = {}
@@ -80,9 +87,15 @@ class Journal:
         """The oldest first."""
         self.incomplete = False
         """There was more than is kept track of."""
+        self.stamp = 0
+        """Counts what was followed."""
+        self.lost = False
+        """What cells did before is not known; until the next look, which takes what is held for nobody's doing."""
+        self._cut = self._cut_now = False
+        """Whether there was more than is kept track of, when it was followed, and when it was noted."""
         self._next = 0
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-            self._load()
+        self._file = JournalFile(history, writer)
+        self._read(stamp)
         numbers = [
             int(name[1:]) for name in os.listdir(history) if name.startswith("v") and name[1:].isdecimal()
         ]
@@ -97,17 +110,25 @@ class Journal:
 
     def note(self, cell: str, now: Mapping[Path, Change]) -> Step | None:
         """Take note of what ``cell`` has changed, given all that is held ``now``; None where that is nothing."""
+        if self.lost:
+            return None
         step = Step(cell)
+        self._cut_now = len(now) >= MOST_PATHS
         for (layer, path), change in now.items():
             before = self.seen.get((layer, path))
+            if before is None and self._cut:
+                continue  # it may have been there, beyond what is kept track of
             if before is None or (before.kind, before.key) != (change.kind, change.cell_key):
                 step.entries.append(Entry(layer, path, before, change.cell_key))
         for (layer, path), before in self.seen.items():
-            if (layer, path) not in now:
+            if (layer, path) not in now and not self._cut_now:
                 step.entries.append(Entry(layer, path, before, (0, 0, 0, 0)))
         if not step.entries:
             return None
         self.steps.append(step)
+        while len(self.steps) > 1 and sum(len(one.entries) for one in self.steps) > MOST_ENTRIES:
+            self.steps.pop(0)
+            self.incomplete = True
         return step
 
     def follow(self, now: Mapping[Path, Change], layers: Mapping[str, Layer]) -> None:
@@ -124,6 +145,9 @@ class Journal:
                 continue
             following[layer, path] = self._copied(layers[layer], change)
         self.seen, self._following = following, {}
+        self._cut, self._cut_now = self._cut_now or len(now) >= MOST_PATHS, False
+        self.lost = False
+        self.stamp += 1
         self._trim()
         self._shed(0)  # the limit may be a lower one by now
         self.write()
@@ -200,21 +224,7 @@ class Journal:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             writer = os.open(name, flags, 0o600, dir_fd=self._folder)
         try:
-            position = 0
-            while position < status.st_size:
-                try:
-                    start = os.lseek(reader, position, os.SEEK_DATA)
-                except OSError:
-                    break  # ENXIO: only a hole is left
-                chunk = os.pread(reader, _CHUNK_BYTES, start)
-                if not chunk:
-                    break
-                position = start
-                view = memoryview(chunk)
-                while view:
-                    written = os.pwrite(writer, view, position)
-                    view, position = view[written:], position + written
-            os.ftruncate(writer, status.st_size)
+            copy_content(reader, writer, status.st_size)
             self._taken += status.st_blocks * 512
         except OSError:
             os.unlink(name, dir_fd=self._folder)
@@ -239,38 +249,66 @@ class Journal:
 
     # --- on the disk
 
-    def write(self) -> None:
-        """Write the journal down; where there is no room for it, the one before stays. Raises nothing."""
-        document = {
+    def write(self) -> bool:
+        """Write the journal down; False, and the one before stays, where there is no room. Raises nothing."""
+        head = {
             "next": self._next,
+            "stamp": self.stamp,
             "incomplete": self.incomplete,
+            "cut": self._cut,
             "seen": [[*path, _plain(seen)] for path, seen in self.seen.items()],
-            "steps": [
-                [
-                    step.cell,
-                    [[e.layer, e.path, _plain(e.before), e.after, e.committed] for e in step.entries],
-                ]
-                for step in self.steps
-            ],
         }
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        with contextlib.suppress(OSError), acting_as(self._writer):
-            writer = os.open(_FILE + ".new", flags, 0o600, dir_fd=self._folder)
-            with os.fdopen(writer, "w", encoding="ascii") as file:
-                json.dump(document, file, separators=(",", ":"))
-            os.rename(_FILE + ".new", _FILE, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        steps = [_ENCODE([step.cell, [_fields(entry) for entry in step.entries]]) for step in self.steps]
+        start = _ENCODE(head)
+        size = len(start) + sum(map(len, steps))
+        while steps and size > MOST_BYTES - _ENVELOPE_BYTES:
+            size -= len(steps.pop(0))
+            self.steps.pop(0)
+            self.incomplete = True
+        if size > MOST_BYTES - _ENVELOPE_BYTES:
+            # Of this the next process knows nothing, and takes what it finds for nobody's doing.
+            self.incomplete = True
+            start = _ENCODE({"lost": True})
+        return self._file.write([start[:-1], ',"steps":[', ",".join(steps), "]}"])
 
-    def _load(self) -> None:
-        reader = os.open(_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._folder)
-        with os.fdopen(reader, encoding="ascii") as file:
-            document = json.loads(file.read(_FILE_BYTES))
+    @property
+    def wanted_bytes(self) -> int:
+        """Return how much room is missing for what could not be written down; 0: it is on the disk."""
+        return self._file.wanted_bytes
+
+    def _read(self, stamp: int) -> None:
+        """Read what an earlier process left, which must not be older than ``stamp``."""
+        try:
+            document = self._file.read()
+            if document is not None:
+                self._load(document)
+        except (UnreadableError, ValueError, KeyError, TypeError, OverflowError, MemoryError):
+            document = {}
+        if document == {} or self.stamp < stamp:
+            self.seen, self.steps, self._cut = {}, [], False
+            self.lost = self.incomplete = True
+            self.stamp = max(self.stamp, stamp)
+
+    def _load(self, document: dict[str, Any]) -> None:
         seen = {(layer, path): _seen(one) for layer, path, one in document["seen"]}
         self.seen = {path: one for path, one in seen.items() if one is not None}
         self.steps = [
             Step(cell, [_entry(*fields) for fields in entries]) for cell, entries in document["steps"]
         ]
         self._next = int(document["next"])
+        self.stamp = int(document["stamp"])
         self.incomplete = bool(document["incomplete"])
+        self._cut = bool(document["cut"])
+
+
+def _fields(entry: Entry) -> list[Any]:
+    return [
+        entry.layer,
+        entry.path,
+        _plain(entry.before),
+        entry.after,
+        entry.committed,
+    ]
 
 
 def _plain(seen: Seen | None) -> list[Any] | None:

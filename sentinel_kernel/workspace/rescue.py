@@ -13,6 +13,7 @@ import time
 
 from sentinel_kernel.linux.acting import acting_as
 from sentinel_kernel.linux.locks import lock_whole
+from sentinel_kernel.workspace.journal_file import RESERVE
 from sentinel_kernel.workspace.saving import Source, new_name, save
 from sentinel_kernel.workspace.store import PART, retain
 from sentinel_kernel.workspace.uploading import start_upload
@@ -76,7 +77,7 @@ def _make_room(notes: int) -> None:
     """Remove former versions, which nobody can ask for any more: the layers' file system may be full."""
     if notes >= 0:
         for name in os.listdir(notes):
-            if name.startswith("v"):
+            if name.startswith("v") or name == RESERVE:
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=notes)
 

@@ -1,8 +1,8 @@
 """The files process: what the supervisor asks of it, one packet after the other, to the end.
 
 From the supervisor: ``{"do": "settle" | "ask" | "save" | "rest", "token": n, ...}``. To it: ``{"say": "progress" |
-"answer" | "settled" | "kept" | "saved", "token": n, ...}``. Where the supervisor goes without a word, it was killed:
-then what cells left is saved, as nobody else may be there to do it.
+"answer" | "settled" | "kept" | "written" | "saved", "token": n, ...}``. Where the supervisor goes without a word, it
+was killed: then what cells left is saved, as nobody else may be there to do it.
 """
 
 from __future__ import annotations
@@ -53,6 +53,9 @@ _PACKET_BYTES = 192 * 1024
 _GONE_MILLISECONDS = 10_000
 """How long the end of the sandbox's processes is awaited, before what they left is saved."""
 
+_AGAIN_MILLISECONDS = 50
+_AGAIN_MOST_MILLISECONDS = 2000
+
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
 
@@ -96,13 +99,14 @@ class _Serving:
     def _workspace(self) -> Workspace:
         if self._made is None:
             layers = layers_of(self._held, self._setup)
-            journal = Journal(self._held.history, self._setup.writer)
+            journal = Journal(self._held.history, self._setup.writer, self._setup.stamp)
             self._made = Workspace(layers, self._setup.surroundings, journal)
         return self._made
 
     def run(self) -> None:
         """Serve until there is nothing left to do."""
         while True:
+            self._write_again()
             try:
                 packet = self._sock.recv(_PACKET_BYTES)
             except ConnectionResetError:
@@ -132,6 +136,18 @@ class _Serving:
             packet = _ENCODE({"say": say, "token": token, **short}).encode("ascii")
         with contextlib.suppress(OSError):  # the supervisor is gone, which is found with the next packet
             self._sock.send(packet)
+
+    def _write_again(self) -> None:
+        """Until something is asked for, try to write down what there was no room for: it is known here alone."""
+        journal = self._made.journal if self._made is not None else None
+        if journal is None or not journal.wanted_bytes:
+            return
+        poll, wait = select.poll(), _AGAIN_MILLISECONDS
+        poll.register(self._sock, select.POLLIN)
+        while journal.wanted_bytes and not poll.poll(wait):
+            wait = min(2 * wait, _AGAIN_MOST_MILLISECONDS)
+            if journal.write():
+                self._say("written", 0, self._state(-1))
 
     def _settle(self, message: Json) -> None:
         if self._ends is None:
@@ -170,7 +186,16 @@ class _Serving:
     def _state(self, held: int) -> Json:
         journal = self._workspace.journal
         blocks, inodes = journal.footprint()
-        return {"held": held if held >= 0 else len(journal.seen), "history": [blocks, inodes]}
+        wanted = journal.wanted_bytes
+        if wanted:  # with it the file system is made larger, so that there is room the next time
+            blocks += -(-wanted // os.fstatvfs(self._held.history).f_frsize)
+            inodes += 2
+        return {
+            "held": held if held >= 0 else len(journal.seen),
+            "history": [blocks, inodes],
+            "stamp": journal.stamp,
+            "unwritten": wanted > 0,
+        }
 
     def _save(self, token: int) -> None:
         self._wait_for_the_end()

@@ -21,3 +21,5 @@ class FilesSetup(Record):
     """Started by root: who the sandbox runs as, in the host's numbers."""
     pidfd: int = -1
     """Of the sandbox's first process: readable when nobody writes any more; -1: nobody does."""
+    stamp: int = 0
+    """Of the undo journal, as it was told last: one that is older on the disk says nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -34,9 +35,9 @@ class Held:
         self._history = descriptors[1]
         self.journal = Journal(self._history, None)
 
-    def again(self) -> None:
-        """Let another process read the journal."""
-        self.journal = Journal(self._history, None)
+    def again(self, stamp: int = 0) -> None:
+        """Let another process read the journal, which was told of ``stamp``."""
+        self.journal = Journal(self._history, None, stamp)
 
     def cell(self, name: str, **files: str) -> bool:
         """Let a cell write files; tell whether anything was noted."""
@@ -116,9 +117,75 @@ def test_what_is_too_large_to_be_kept_is_told(held: Held, monkeypatch: pytest.Mo
         held.journal.open_version(before)
 
 
-def test_a_journal_that_can_not_be_read_is_as_none(held: Held) -> None:
+@pytest.mark.parametrize("left", ['{"seen": 3}', "[]", "", "[" * 90_000, '{"lost":true,"steps":[]}'])
+def test_what_is_held_is_no_cells_doing_where_the_journal_can_not_be_read(held: Held, left: str) -> None:
     held.cell("one", a="1")
-    (held.history / "journal.json").write_text('{"seen": 3}')
+    (held.history / "journal.json").write_text(left)
     held.again()
-    assert (held.journal.steps, held.journal.seen) == ([], {})
-    assert held.cell("two", b="2")  # and it goes on, without writing over what older versions there are
+    assert (held.journal.steps, held.journal.lost, held.journal.incomplete) == ([], True, True)
+    assert not held.cell("two", b="2")  # an undo of it would remove what an earlier cell wrote
+    assert not held.journal.lost
+    assert held.cell("three", b="3")
+    assert [entry.path for step in held.journal.steps for entry in step.entries] == ["b"]
+    assert held.former(0, "b") == "2"
+
+
+def test_a_journal_that_is_older_than_what_was_told_is_not_believed(held: Held) -> None:
+    held.cell("one", a="1")
+    stamp = held.journal.stamp
+    held.again(stamp)
+    assert [step.cell for step in held.journal.steps] == ["one"]  # control
+    held.again(stamp + 1)
+    assert (held.journal.steps, held.journal.lost) == ([], True)
+    assert not held.cell("two", b="2")
+    assert held.journal.stamp > stamp + 1
+    held.again(held.journal.stamp)
+    assert not held.journal.lost
+
+
+def test_room_is_set_aside_and_what_can_not_be_written_is_tried_again(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held.cell("one", a="1")
+    reserve = (held.history / "reserve").stat()
+    assert reserve.st_blocks * 512 >= 2 * (held.history / "journal.json").stat().st_size
+    taken: list[bool] = []
+
+    def full(_from: str, _to: str, **_folders: int) -> None:
+        taken.append((held.history / "reserve").exists())
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as now:
+        now.setattr(os, "rename", full)
+        held.cell("two", b="2")
+    assert taken == [True, False]  # with what was set aside, at the second time
+    assert held.journal.wanted_bytes > 0
+    assert held.journal.write()
+    assert held.journal.wanted_bytes == 0
+    held.again(held.journal.stamp)
+    assert [step.cell for step in held.journal.steps] == ["one", "two"]
+
+
+def test_all_steps_together_are_bounded(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_ENTRIES", 3)
+    for number in range(4):
+        held.cell(str(number), a="x" * (number + 1), b="x" * (number + 1))
+    assert [step.cell for step in held.journal.steps] == ["3"]
+    assert held.journal.incomplete
+    monkeypatch.setattr(module, "MOST_BYTES", 1600)
+    held.cell("4", a="")
+    held.again()
+    assert [step.cell for step in held.journal.steps] == ["4"]
+    monkeypatch.setattr(module, "MOST_BYTES", 1100)
+    held.cell("5", a="y")
+    held.again()
+    assert (held.journal.steps, held.journal.lost) == ([], True)
+
+
+def test_nothing_is_a_cells_doing_that_lies_beyond_what_is_kept_track_of(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_PATHS", 2)
+    held.cell("one", a="1", b="2")  # there may be more
+    held.cell("two", c="3")
+    assert [step.cell for step in held.journal.steps] == ["one"]
