@@ -27,7 +27,7 @@ class FilesNotices:
         self._host = host
         self._said: set[str] = set()
         self._logged: set[str] = set()
-        self._held_at: tuple[str, Part] | None = None
+        self._held_at: list[tuple[str, Part]] = []
         """Where it stands that files are held: display id, and the header of the cell's request."""
         self._conflicts: dict[str, None] = {}
 
@@ -42,15 +42,29 @@ class FilesNotices:
             while len(self._conflicts) > _MOST_REMEMBERED:
                 del self._conflicts[next(iter(self._conflicts))]
         self._store(event)
+        self._waiting(event)
         held = _number(event, "held")
-        if held and "held" not in self._said:
-            self._held_at = self._once("held", files_words.held(held, _number(event, "bytes")), [], 0)
+        if held > _number(event, "waiting_count") and "held" not in self._said:
+            self._note_held(self._once("held", files_words.held(held, _number(event, "bytes")), [], 0))
+
+    def _waiting(self, event: Json) -> None:
+        """Say of new files that they wait, and how they are saved; once for each kind of reason."""
+        entries = [entry for entry in event.get("waiting") or () if isinstance(entry, dict)]
+        for code in dict.fromkeys(str(entry.get("why")) for entry in entries):
+            paths = [str(entry.get("path")) for entry in entries if entry.get("why") == code]
+            count = len(paths)
+            if all(entry.get("why") == code for entry in entries):
+                count = max(count, _number(event, "waiting_count"))
+            self._note_held(self._once(f"waits {code}", files_words.waiting(count, code), paths, count))
+
+    def _note_held(self, place: tuple[str, Part] | None) -> None:
+        if place is not None:
+            self._held_at.append(place)
 
     def nothing_held(self) -> None:
         """Take the notice that files are held away again: it is not so any more."""
-        if self._held_at is not None:
-            display_id, header = self._held_at
-            self._held_at = None
+        while self._held_at:
+            display_id, header = self._held_at.pop()
             self._host.outbox.display({}, header, display_id, update=True)
 
     def _store(self, event: Json) -> None:

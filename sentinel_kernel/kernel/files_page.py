@@ -186,7 +186,7 @@ def _note(entry: Json, *, chinese: bool) -> str:
     notes = []
     if entry.get("conflict") is True:
         notes.append("此机器上也已更改" if chinese else "changed on this machine too")
-    if code := entry.get("committable"):
+    if code := entry.get("committable") or entry.get("waits"):
         notes.append(files_words.why_held(code, chinese=chinese))
     return "; ".join(notes)
 

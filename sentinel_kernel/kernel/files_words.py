@@ -113,6 +113,12 @@ _HELD = {
     ),
     "loaded": ("asked about by itself: code is loaded from there", "需单独确认：会从该处加载代码"),
     "executable": ("asked about by itself: it is a program", "需单独确认：它是可执行程序"),
+    "model": ("waits for %sentinel_commit: loading it runs code", "等待 %sentinel_commit：加载它会运行代码"),
+    "waits": (
+        "waits for %sentinel_commit: no plain data by its name",
+        "等待 %sentinel_commit：名称不属于纯数据",
+    ),
+    "sparse": ("waits for %sentinel_commit: it is mostly empty space", "等待 %sentinel_commit：内容大多为空"),
 }
 """Codes of policy/committable.py in English and Chinese."""
 
@@ -273,14 +279,41 @@ def held(count: int, size: int) -> Words:
     )
 
 
+_WAITING = {
+    "model": (
+        "a model or pickle: loading it runs code in it",
+        "加载模型或 pickle 会运行其中的代码",
+    ),
+    "sparse": ("it says to be far longer than what is stored of it", "它声称的长度远大于实际存储的内容"),
+    "waits": (
+        "programs of this machine may run it, or follow it",
+        "此机器上的程序可能会运行或读取它",
+    ),
+}
+
+
+def waiting(count: int, code: object) -> Words:
+    """Return the notice that new files wait for the person, for the reason ``code`` (policy/committable.py)."""
+    why = _WAITING.get(str(code), _WAITING["waits"])
+    pronoun, verb = ("it", "is") if count == 1 else ("them", "are")
+    return Words(
+        f"{count} new {'file' if count == 1 else 'files'} {verb} held in the sandbox ({why[0]}).",
+        f"{count} 个新文件保留在沙箱中（{why[1]}）。",
+        f"%sentinel_commit NAME writes {pronoun} to the notebook's folder. This is said once; plain data (csv, json, "
+        "png, parquet ...) is saved by itself, and %sentinel_files lists what is held.",
+        "%sentinel_commit 文件名 会将其写入笔记本所在文件夹。此提示只出现一次；纯数据（csv、json、png、parquet 等）"
+        "会自动保存，%sentinel_files 会列出待提交的文件。",
+    )
+
+
 def saved(count: int) -> Words:
     """Return the notice that new files were committed by themselves, for the first time."""
     verb, kind = ("was", "new file") if count == 1 else ("were", "new files")
     return Words(
         f"{count} {kind} {verb} saved in the notebook's folder.",
         f"{count} 个新文件已保存到笔记本所在文件夹。",
-        "%sentinel_undo takes them back. This is said once; new plain files are saved at each cell's end.",
-        "%sentinel_undo 可以撤销。此提示只出现一次；之后每个单元格结束时都会保存新的普通文件。",
+        "%sentinel_undo takes them back. This is said once; new data files are saved at each cell's end.",
+        "%sentinel_undo 可以撤销。此提示只出现一次；之后每个单元格结束时都会保存新的数据文件。",
     )
 
 

@@ -75,24 +75,66 @@ _LOADED_FOLDERS = frozenset(
 _LOADED_FILES = frozenset({"pyvenv.cfg", "sitecustomize.py", "usercustomize.py"})
 _LOADED_ENDINGS = (".pth", ".pyc", ".pyo")
 
-# What a program of the host runs or follows once it is told to work in that folder: held, and committed like any other.
-_RUN_ENDINGS = (
-    ".py", ".pyw", ".pyx", ".ipynb", ".so", ".dll", ".dylib", ".pyd", ".egg", ".whl", ".sh", ".bash", ".zsh", ".fish",
-    ".csh", ".ps1", ".psm1", ".bat", ".cmd", ".com", ".exe", ".msi", ".scr", ".vbs", ".js", ".mjs", ".cjs", ".ts",
-    ".jar", ".class", ".rb", ".pl", ".pm", ".php", ".lua", ".jl", ".r", ".desktop", ".service", ".timer", ".plist",
-    ".appimage", ".deb", ".rpm", ".code-workspace", ".mk", ".mak", ".cmake", ".gradle", ".lnk", ".url", ".inf", ".reg",
-    ".app", ".command", ".workflow", ".scpt", ".hta", ".wsf", ".el", ".vim", ".nix",
+MODEL: Final = "model"
+"""Loading it runs code that is in it; why a new file waits, no question of its own."""
+WAITS: Final = "waits"
+"""It is no plain data by its name: a program of the host may run, load or follow it; as above."""
+
+# What is committed by itself: results that programs read as data and run nothing of.
+_DATA_ENDINGS = frozenset(
+    {
+        "csv", "tsv", "txt", "md", "log", "json", "jsonl", "ndjson", "geojson", "parquet", "feather", "arrow", "orc",
+        "avro", "npy", "npz", "h5", "hdf5", "nc", "png", "jpg", "jpeg", "gif", "webp", "tif", "tiff", "bmp", "pdf",
+        "eps", "wav", "mp3", "flac", "ogg", "mp4", "webm", "xlsx", "ods", "zip", "gz", "xz", "bz2", "zst", "tar",
+        "db", "sqlite", "sqlite3", "duckdb",
+    }
 )  # fmt: skip
-_RUN_NAMES = (
-    "makefile", "gnumakefile", "dockerfile*", "containerfile*", "docker-compose*", "compose.y*ml", "package.json",
-    "package-lock.json", "pyproject.toml", "setup.cfg", "tox.ini", "pytest.ini", "pipfile*", "poetry.lock", "uv.lock",
-    "pdm.lock", "requirements*", "constraints*.txt", "environment*.y*ml", "conda*.y*ml", "cargo.toml", "build.rs",
-    "pom.xml", "vagrantfile", "jenkinsfile", "rakefile", "gemfile*", "procfile", "justfile", "taskfile.y*ml",
-    "cmakelists.txt", "build", "build.bazel", "workspace", "meson.build", "snakefile", "dodo.py", "crontab",
-    "autorun.inf", "desktop.ini", "agents.md", "claude.md", "gemini.md", "copilot-instructions.md", "overrides.json",
-    "page_config.json", "kernel.json", "jupyter*.json", "mypy.ini", "ruff.toml", "tsconfig*.json", "nginx.conf",
-    "authorized_keys", "id_rsa*",
+SPARSE: Final = "sparse"
+"""It says to be far longer than what is stored of it; as above."""
+_SPARSE_TIMES, _SPARSE_BYTES = 4, 1 << 30
+_MODEL_ENDINGS = frozenset(
+    {
+        "pkl",
+        "pickle",
+        "p",
+        "joblib",
+        "pt",
+        "pth",
+        "ckpt",
+        "dill",
+        "cloudpickle",
+        "keras",
+        "rds",
+        "rda",
+        "rdata",
+        "mat",
+    }
+)
+
+# Names that programs of the host follow although they end like data.
+_FOLLOWED_NAMES = (
+    "package.json", "package-lock.json", "npm-shrinkwrap.json", "composer.json", "opencode.json", "crush.json",
+    "bower.json", "deno.json", "jsr.json", "lerna.json", "nx.json", "turbo.json", "rush.json", "angular.json",
+    "nest-cli.json", "vercel.json", "now.json", "netlify.json", "firebase.json", "wrangler.json", "renovate.json",
+    "biome.json", "cdk.json", "serverless.json", "samconfig.json", "sfdx-project.json", "app.json", "elm.json",
+    "global.json", "project.json", "launch*.json", "tasks.json", "settings.json", "appsettings*.json",
+    "extensions.json", "keybindings.json", "manifest.json", "devcontainer*.json", "cmakepresets.json",
+    "cmakeuserpresets.json", "vcpkg.json", "conanfile.txt", "conandata.json", "meta.json", "mcp*.json",
+    "*config*.json", "*rc.json", "*.tf.json", "*.tfvars.json", "*.pkr.json", "*.nomad.json", "*.workflow.json",
+    "docker-compose*", "compose.json", "overrides.json", "page_config.json", "kernel.json", "jupyter*.json",
+    "ipython*.json", "tsconfig*", "jsconfig*", "pyrightconfig*", "babel*.json", "cypress.json", "jest*.json",
+    "karma*.json", "gulp*.json", "grunt*.json", "lefthook*.json", "lint*.json", "*lint*.json", "policy*.json",
+    "credentials*", "client_secret*.json", "auth.json", "requirements*", "constraints*", "cmakelists*", "runtime.txt",
+    "packages.txt", "apt.txt", "environment*.json", "conda*.json", "crontab*", "authorized_keys*",
+    "known_hosts*", "id_rsa*", "agents*.md", "agent*.md", "claude*.md", "gemini*.md", "qwen*.md", "crush*.md",
+    "warp*.md", "cursor*.md", "conventions*.md", "copilot*.md", "*instructions*.md", "*instructions*.txt", "skill*.md",
+    "rules*.md", "*.prompt.md", "*.chatmode.md", "*.agent.md", "*.mdc.md", "llms*.txt", "memory.md", "soul.md",
+    "bootstrap.md", "heartbeat.md",
+    "autorun*", "desktop.*", "makefile*", "gnumakefile*", "dockerfile*", "containerfile*", "pipfile*", "gemfile*",
 )  # fmt: skip
+_FOLLOWED_FOLDERS = frozenset(
+    {"binder", "conf", "config", "configs", "settings", "hooks", "plugins", "extensions"}
+)
 
 
 class Surroundings(Record):
@@ -134,16 +176,42 @@ def why_asked(folder: str, path: str, surroundings: Surroundings) -> str:
 
 
 def by_itself(path: str) -> bool:
-    """Tell whether a new plain file of this name is of no effect on the host until a person opens it.
+    """Tell whether a new plain file of this name is data, of no effect on the host until a person opens it.
 
-    Hidden files are not, nor what a program of the host runs or follows by its name.
+    What is no known kind of result is not, nor what is hidden, nor what a program of the host follows by its name.
     """
     names = [folded(name) for name in path.split("/")]
-    if any(name.startswith((".", "~", "-")) or not name for name in names):
-        return False
-    if not path.isprintable():
-        return False
-    return not names[-1].endswith(_RUN_ENDINGS) and not _fits(names[-1], _RUN_NAMES)
+    return (
+        _is_plain(path, names)
+        and _ending(names[-1]) in _DATA_ENDINGS
+        and _FOLLOWED_FOLDERS.isdisjoint(names[:-1])
+        and not _fits(names[-1], _FOLLOWED_NAMES)
+    )
+
+
+def folder_by_itself(path: str) -> bool:
+    """Tell the same of a new folder: by its name no program of the host follows it."""
+    names = [folded(name) for name in path.split("/")]
+    return _is_plain(path, names) and _FOLLOWED_FOLDERS.isdisjoint(names)
+
+
+def why_waiting(path: str, size: int, stored: int) -> str:
+    """Return why a new plain file that needs no question of its own waits all the same; empty where it does not.
+
+    ``size`` and ``stored`` are bytes: a copy to a disk that keeps no holes takes ``size``.
+    """
+    if by_itself(path):
+        return SPARSE if size > _SPARSE_TIMES * stored + _SPARSE_BYTES else ""
+    return MODEL if _ending(folded(path.rpartition("/")[2])) in _MODEL_ENDINGS else WAITS
+
+
+def _is_plain(path: str, names: list[str]) -> bool:
+    return path.isprintable() and not any(name.startswith((".", "~", "-")) or not name for name in names)
+
+
+def _ending(name: str) -> str:
+    stem, _, ending = name.rpartition(".")
+    return ending if stem else ""
 
 
 def is_unfinished(name: str) -> bool:

@@ -16,7 +16,6 @@ from sentinel_kernel.workspace.store import GRACE_SECONDS, retain, room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
     from typing import Any
 
@@ -62,6 +61,7 @@ class CellEnds:
         self._now = {path: change for path, change in now.items() if path not in committed}
         sizes = sum(max(0, now[path].size) for path in committed)
         held, size = found.held - len(committed), found.bytes - sizes
+        waiting = _waiting(now, step) if message.get("commit") == "new" else []
         risk, risk_bytes = self._look_at_risk(size)
         leaving = self._look_at_store()
         self.worth_telling = bool(
@@ -80,6 +80,8 @@ class CellEnds:
                 {"path": path, "layer": layer, "why": why}
                 for path, layer, why in outcome.failed[: asked.NAMED_PATHS]
             ),
+            waiting=tuple({"path": path, "why": why} for path, why in waiting[: asked.NAMED_PATHS]),
+            waiting_count=len(waiting),
             steps=len(journal.steps),
             incomplete=journal.incomplete,
             first=bool(message.get("first")) and held > 0,
@@ -116,21 +118,16 @@ class CellEnds:
             of_layer = [change for change in chosen if change.layer == name]
             if of_layer:
                 commit(layer, of_layer, frozenset(), outcome=outcome, told=progress, by_itself=True)
-        return {(one.layer, one.path): key for one in chosen if (key := self._on_host(one)) is not None}
+        return {path: self._relinked(path, key) for path, key in outcome.placed.items()}
 
-    def _on_host(self, change: Change) -> Key | None:
-        """Return the host's file where it is what the cell wrote; None where it is not."""
-        status: os.stat_result | None = None
-        with (
-            contextlib.suppress(OSError),
-            folder_of(self._workspace.layers[change.layer].lower, change.path) as at,
-        ):
+    def _relinked(self, path: Path, key: Key) -> Key:
+        """Return ``key`` as further names that the very file got in the same commit have left it."""
+        layer, name = path
+        with contextlib.suppress(OSError), folder_of(self._workspace.layers[layer].lower, name) as at:
             status = status_of(*at)
-        if status is None:
-            return None
-        is_folder = status.st_mode & 0o170000 == 0o040000
-        same = is_folder if change.is_folder else status.st_size == change.size and not is_folder
-        return key_of(status) if same else None
+            if status is not None and status.st_nlink > 1 and key_of(status)[:3] == key[:3]:
+                return key_of(status)
+        return key
 
     def _look_at_risk(self, size: int) -> tuple[str, int]:
         """Return why what is held could not be saved now, and how much there is room for."""
@@ -152,6 +149,13 @@ class CellEnds:
             )
         except OSError:
             return ()
+
+
+def _waiting(now: dict[Path, Change], step: Step | None) -> list[tuple[str, str]]:
+    """Return the new plain files of this cell that a person has to say a word for, and why."""
+    entries = () if step is None else step.entries
+    new = (now.get((entry.layer, entry.path)) for entry in entries if entry.before is None)
+    return [(change.path, change.waits) for change in new if change is not None and change.waits]
 
 
 def _note_committed(committed: dict[Path, Key], step: Step | None, steps: list[Step]) -> None:

@@ -36,6 +36,8 @@ class Change(Record):
     """Empty; or why it needs a question of its own, or can't be committed (policy/committable.py)."""
     autocommit: bool = False
     """It may be committed without anybody being asked, where the profile commits new files."""
+    waits: str = ""
+    """Why a new plain file of no danger is none of those (policy/committable.py); else empty."""
     executable: bool = False
     binary: bool = False
     """Its beginning holds a zero byte."""
@@ -57,5 +59,6 @@ class Change(Record):
             "conflict": self.conflict,
             "committable": self.committable,
             "autocommit": self.autocommit,
+            "waits": self.waits,
             "binary": self.binary,
         }

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.workspace.change import Change
     from sentinel_kernel.workspace.layer import Layer
+    from sentinel_kernel.workspace.marks import Key
     from sentinel_kernel.workspace.staging import Staged
 
 QUESTIONS = ("overwrite", "delete", "dangerous", "conflict")
@@ -59,6 +60,8 @@ class Outcome(MutableRecord):
     failed_count: int = 0
     failed: list[tuple[str, str, str]] = fresh(default_factory=list)
     """(path, layer, code of workspace/request.py)."""
+    placed: dict[tuple[str, str], Key] = fresh(default_factory=dict)
+    """(layer, path) -> what was put there by itself, as its own descriptor told of it: nobody else's file."""
 
     def fail(self, change: Change, code: str) -> None:
         """Note a change that was not committed."""
@@ -219,9 +222,11 @@ class _Commit:
         folder, _, name = change.path.rpartition("/")
         parts_of(change.path)
         if change.is_folder and change.kind == kinds.NEW:
-            self._host.folder(change.path)
+            made = os.fstat(self._host.folder(change.path))
             self._folders.append(change.path)
             self._outcome.done(change)
+            if self._by_itself and change.path in self._host.made:
+                self._outcome.placed[change.layer, change.path] = key_of(made)
         elif change.kind == kinds.DELETED:
             self._delete(change, folder, name)
         elif change.is_folder:
@@ -287,14 +292,17 @@ class _Commit:
                     if "conflict" not in self._answers or status_of(folder, staged.unfinished) is None:
                         raise
                     placed = self._beside(staged)
-            there = status_of(folder, placed or name)
+            # By its own descriptor: the name may be somebody else's file by now.
+            there = os.fstat(staged.writer)
             host = status_of(folder, name) if placed else there
         except BaseException:
             self._staging.drop(staged)
             raise
         os.close(staged.writer)
         self._outcome.done(change)
-        if host is not None and there is not None:
+        if self._by_itself and not placed:
+            self._outcome.placed[change.layer, change.path] = key_of(there)
+        if host is not None:
             self._settled.append(Settled(change.path, key_of(host), staged.cell))
             above = change.path.rpartition("/")[0]
             self._staging.note(staged, f"{above}/{placed or name}" if above else placed or name, there.st_ino)

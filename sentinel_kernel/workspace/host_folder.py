@@ -44,6 +44,8 @@ class HostFolders:
         self._root = layer.lower
         self._owner = layer.owner
         self._open: dict[str, int] = {}
+        self.made: set[str] = set()
+        """Paths of the folders that were missing and were made."""
 
     def close(self) -> None:
         """Release them."""
@@ -81,9 +83,12 @@ class HostFolders:
             pass
         descriptor = open_beneath(self._root, ".", _FOLDER)
         try:
+            above = ""
             for name in path.split("/"):
+                above = f"{above}/{name}" if above else name
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(name, 0o777, dir_fd=descriptor)
+                    self.made.add(above)
                 inner = open_beneath(descriptor, name, _FOLDER)
                 os.close(descriptor)
                 descriptor = inner

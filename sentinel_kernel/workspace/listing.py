@@ -195,6 +195,8 @@ class _Walk:
                 program = program or bool(lower.st_mode & 0o111)
         reason = reason or self._reason(path, name) or (committable.EXECUTABLE if program else "")
         conflict = lower is not None and _is_newer(level, name, lower)
+        is_new = lower is None and not reason
+        waits = committable.why_waiting(path, upper.st_size, upper.st_blocks * 512) if is_new else ""
         yield Change(
             path=path,
             layer=self._layer.name,
@@ -204,11 +206,11 @@ class _Walk:
             mtime_ns=upper.st_mtime_ns,
             conflict=conflict,
             committable=reason,
-            autocommit=lower is None
-            and not reason
-            and committable.by_itself(path)
+            autocommit=is_new
+            and not waits
             # One that was committed, and that somebody has deleted on the host since, does not come back by itself.
             and committed_as(level.upper, name) is None,
+            waits=waits,
             executable=bool(upper.st_mode & 0o111),
             binary=self._look and _is_binary(level.upper, name),
             host_key=_ABSENT if lower is None else key_of(lower),
@@ -224,7 +226,7 @@ class _Walk:
             is_folder=True,
             mtime_ns=upper.st_mtime_ns,
             committable=reason,
-            autocommit=not reason and committable.by_itself(path),
+            autocommit=not reason and committable.folder_by_itself(path),
             host_key=_ABSENT if lower is None else key_of(lower),
             cell_key=key_of(upper),
         )

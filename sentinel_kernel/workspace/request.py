@@ -171,6 +171,10 @@ class CellEnd(Record):
     committed_bytes: int = 0
     failed: tuple[dict[str, str], ...] = ()
     """New files that could not be committed by themselves and are held: path, layer, why (a code)."""
+    waiting: tuple[dict[str, str], ...] = ()
+    """New plain files of this cell that the profile does not let out by themselves: path, why (a code of
+    policy/committable.py)."""
+    waiting_count: int = 0
     steps: int = 0
     """How many cells' files can be taken back."""
     incomplete: bool = False
@@ -269,6 +273,7 @@ def pages_of(count: int) -> int:
     """Return how many pages ``count`` entries take: one at least."""
     return max(1, -(-count // PAGE_ENTRIES))
 
+
 def fitted(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer, or an event, that fits a packet: its lists of paths are cut, the longest first.
 
@@ -299,7 +304,6 @@ def _copied(value: object, named: list[list[Any]]) -> object:
     items = list(value)
     named.append(items)
     return items
-
 
 
 def page_of(entries: Sequence[Any], page: int) -> Sequence[Any]:

@@ -148,8 +148,9 @@ class Staging:
                 dst_dir_fd=folder,
                 follow_symlinks=False,
             )
-            there = status_of(folder, unfinished)
-            if there is not None and there.st_ino == inode and there.st_size == status.st_size:
+            os.close(writer)
+            staged.writer, there = open_plain(folder, unfinished)
+            if there.st_ino == inode and there.st_size == status.st_size:
                 return staged
             self.drop(staged)
         return None
@@ -161,7 +162,8 @@ class Staging:
             if self._keeps_holes is None:
                 with self._host.acting():
                     self._keeps_holes = keeps_holes(folder)
-            cost = stored if self._keeps_holes else cost
+            # What nobody was asked about has to fit with its holes as well: who copies it on may not keep them.
+            cost = stored if self._keeps_holes and self._waits else cost
         space = os.fstatvfs(folder)
         if space.f_bavail * space.f_frsize < cost + _LEFT_FREE_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -93,8 +93,9 @@ def _remove_from_host(layer: Layer, path: str, committed: Key) -> None:
             return  # somebody has removed it already
         with acting_as(layer.owner):
             if status.st_mode & 0o170000 == 0o040000:
-                with contextlib.suppress(OSError):  # somebody has put something else there
-                    os.rmdir(name, dir_fd=folder)
+                if status.st_ino == committed[0]:  # else it is the person's own
+                    with contextlib.suppress(OSError):  # somebody has put something else there
+                        os.rmdir(name, dir_fd=folder)
             elif key_of(status) != committed:
                 raise OSError(errno.ESTALE, "the file on the host was changed since")
             else:

@@ -41,7 +41,12 @@ def _printed(path: Path) -> str:
 
 
 def test_nbclient(identity: Identity, folder: Path, environment: dict[str, str]) -> None:
-    _notebook(folder / "a b.ipynb", "value = 6 * 7", "print(value)", "open('made.txt', 'w').write('x')")
+    _notebook(
+        folder / "a b.ipynb",
+        "value = 6 * 7",
+        "print(value)",
+        "open('made.txt', 'w').write('x')\nopen('a.py', 'w')",
+    )
     (folder / "run.py").write_text(
         textwrap.dedent("""\
         import nbformat, nbclient
@@ -57,7 +62,8 @@ def test_nbclient(identity: Identity, folder: Path, environment: dict[str, str])
     )
     done = identity.run(identity.python, "run.py", cwd=folder, env=environment)
     assert done.stdout == "[1, 2, 3] 42\n\nZeroDivisionError\n"
-    assert not (folder / "made.txt").exists()
+    assert (folder / "made.txt").read_text() == "x"  # plain data is saved by itself
+    assert not (folder / "a.py").exists()
 
 
 def test_papermill_with_parameters(

@@ -144,7 +144,7 @@ def test_nothing_of_the_hosts_is_changed_without_a_yes(case: Case) -> None:
 
 
 def test_what_may_be_committed_by_itself_is_plain_and_of_no_effect(case: Case) -> None:
-    names = ["a.csv", "b.png", "c.parquet", "Report 2.html", "d/e.txt", "numbers"]
+    names = ["a.csv", "b.png", "c.parquet", "Report 2.json", "d/e.txt", "n.xlsx"]
     held = [
         "a.py",
         "b.sh",
@@ -157,6 +157,9 @@ def test_what_may_be_committed_by_itself_is_plain_and_of_no_effect(case: Case) -
         ".d/e.txt",
         "-rf",
         "package.json",
+        "numbers",
+        "r.html",
+        "m.pkl",
     ]
     case.cell(f"os.mkdir('d'); os.mkdir('.d'); [open(name, 'w').write('x') for name in {[*names, *held]!r}]")
     case.commit(by_itself=True)

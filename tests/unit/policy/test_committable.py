@@ -7,10 +7,14 @@ import pytest
 from sentinel_kernel.policy.committable import (
     CONFIGURATION,
     LOADED,
+    MODEL,
+    SPARSE,
     VERSION_CONTROL,
+    WAITS,
     Surroundings,
     by_itself,
     why_asked,
+    why_waiting,
 )
 
 _NOTHING = Surroundings()
@@ -55,7 +59,7 @@ def test_folders_that_the_host_loads_from_need_one() -> None:
     assert why_asked("/home/x/work", "m.csv", around) == ""
 
 
-@pytest.mark.parametrize("path", ["a.csv", "d/e/Report 2.html", "numbers", "x.parquet", "é.png"])
+@pytest.mark.parametrize("path", ["a.csv", "d/e/Report 2.json", "x.TAR.gz", "x.parquet", "é.png"])
 def test_a_plain_result_is_committed_by_itself(path: str) -> None:
     assert by_itself(path)
 
@@ -75,7 +79,27 @@ def test_a_plain_result_is_committed_by_itself(path: str) -> None:
         "~",
         "AGENTS.md",
         "a\nb.csv",
+        "numbers",
+        "index.html",
+        "build.ninja",
+        "main.tf",
+        "mkdocs.yml",
+        "x.xlsm",
+        "pic.svg",
+        "composer.json",
+        "opencode.json",
+        "pylintrc",
+        "config/x.json",
+        "data.pkl",
     ],
 )
 def test_what_is_hidden_run_or_obeyed_is_held(path: str) -> None:
     assert not by_itself(path)
+
+
+def test_why_a_new_file_waits() -> None:
+    assert why_waiting("a.csv", 10, 4096) == ""
+    assert why_waiting("model.pkl", 10, 4096) == MODEL
+    assert why_waiting("a.html", 10, 4096) == WAITS
+    assert why_waiting("a.csv", 4 << 40, 0) == SPARSE
+    assert why_waiting("a.csv", 5 << 30, 1 << 30) == ""

@@ -1,0 +1,70 @@
+"""Ends of cells above plain folders: what is committed by itself, and what is the person's own."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sentinel_kernel.policy.committable import Surroundings
+from sentinel_kernel.workspace import cell_end
+from sentinel_kernel.workspace.answering import Workspace
+from sentinel_kernel.workspace.cell_end import CellEnds
+from sentinel_kernel.workspace.journal import Journal
+from sentinel_kernel.workspace.layer import Layer
+from sentinel_kernel.workspace.store import StoreSettings
+from sentinel_kernel.workspace.undoing import undo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """Return a workspace of plain folders: ``upper`` is what cells wrote, ``lower`` the host's."""
+    for name in ("upper", "lower", "history"):
+        (tmp_path / name).mkdir()
+    flags = os.O_RDONLY | os.O_DIRECTORY
+    upper, lower, history = (os.open(tmp_path / name, flags) for name in ("upper", "lower", "history"))
+    layer = Layer(name="workspace", path=str(tmp_path / "lower"), upper=upper, merged=upper, lower=lower)
+    yield Workspace({"workspace": layer}, Surroundings(), Journal(history, None))
+    for descriptor in (upper, lower, history):
+        os.close(descriptor)
+
+
+def ends_of(workspace: Workspace, tmp_path: Path) -> CellEnds:
+    """Return the ends of its cells."""
+    return CellEnds(workspace, StoreSettings(str(tmp_path / "store")))
+
+
+def test_an_undo_takes_no_file_of_the_persons_own(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / "upper" / name).write_text("CELL!")
+    commit = cell_end.commit
+
+    def late(*arguments: Any, **words: Any) -> None:
+        (tmp_path / "lower" / "a.csv").write_text("MINE!")  # after the listing, and as long as the cell's
+        commit(*arguments, **words)
+
+    monkeypatch.setattr(cell_end, "commit", late)
+    ends = ends_of(workspace, tmp_path)
+    ended = ends.end({"cell": "1", "commit": "new"}, lambda *_: None)
+    assert ended.committed == ("b.csv",)
+    assert (tmp_path / "lower" / "b.csv").read_text() == "CELL!"
+    undo(workspace.layers, workspace.journal, workspace.held())
+    assert (tmp_path / "lower" / "a.csv").read_text() == "MINE!"
+    assert not (tmp_path / "lower" / "b.csv").exists()  # positive control
+
+
+def test_what_waits_is_told_with_the_reason(workspace: Workspace, tmp_path: Path) -> None:
+    for name in ("model.pkl", "page.html", "a.csv"):
+        (tmp_path / "upper" / name).write_text("x")
+    os.truncate(tmp_path / "upper" / "a.csv", 1 << 40)
+    ended = ends_of(workspace, tmp_path).end({"cell": "1", "commit": "new"}, lambda *_: None)
+    told = {one["path"]: one["why"] for one in ended.waiting}
+    assert told == {"model.pkl": "model", "page.html": "waits", "a.csv": "sparse"}
+    assert os.listdir(tmp_path / "lower") == []
