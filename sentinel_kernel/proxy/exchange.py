@@ -9,7 +9,7 @@ import time
 import h11
 
 from sentinel_kernel.policy.http_rules import PORTS
-from sentinel_kernel.proxy.wanted import Refused, passed_on, read_request
+from sentinel_kernel.proxy.wanted import Refused, names_another, passed_on, read_request
 from sentinel_kernel.proxy.way_out import BUFFER_BYTES, connect
 from sentinel_kernel.record import MutableRecord
 
@@ -157,9 +157,14 @@ class Exchange:
         ends, passed.address = await connect(
             wanted.host, wanted.port, self._policy.reach(rule), encrypted=False
         )
-        while not isinstance(await _next(self._client, self._reader), h11.EndOfMessage):
-            pass
-        self._send(h11.Response(status_code=200, headers=[], reason=b"Connection established"))
+        try:
+            async with asyncio.timeout(HEAD_SECONDS):
+                while not isinstance(await _next(self._client, self._reader), h11.EndOfMessage):
+                    pass
+            self._send(h11.Response(status_code=200, headers=[], reason=b"Connection established"))
+        except BaseException:
+            ends[1].close()
+            raise
         early, _ = self._client.trailing_data
         await _both_ways((self._reader, self._writer), ends, early, passed)
 
@@ -176,6 +181,13 @@ class Exchange:
                 403,
                 "rule",
                 f"No rule passes {wanted.method} {(wanted.path or '')[:200]} on to {wanted.host}.",
+            )
+        if rule is not None and names_another(request.headers):
+            raise Refused(
+                403,
+                "rule",
+                "A header of the request names another method, path or host than its first line; where requests are "
+                "passed on by rules, none may.",
             )
         port = rule.port if rule is not None else wanted.port
         headers = await self._headers(request, wanted, rule)

@@ -26,6 +26,16 @@ _HOP = frozenset(
 )
 """What is between two neighbours, and is not passed on (RFC 9110, 7.6.1); framing is made anew by h11."""
 
+_OTHER_REQUEST = frozenset(
+    {
+        *(b"x-http-method-override", b"x-http-method", b"x-method-override"),
+        *(b"x-original-url", b"x-original-uri", b"x-rewrite-url", b"x-forwarded-uri", b"x-original-method"),
+        *(b"x-forwarded-host", b"x-original-host", b"x-host", b"x-forwarded-server", b"forwarded"),
+        *(b"x-forwarded-prefix", b"x-forwarded-method", b"x-forwarded-path", b"x-accel-redirect"),
+    }
+)
+"""Headers by which servers take a request for another method, path or host than the rules were held against."""
+
 _MOST_HEADERS = 128
 _HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 _NEVER = frozenset({"TRACE", "TRACK"})
@@ -91,6 +101,11 @@ def read_request(method: bytes, target: bytes, headers: Iterable[tuple[bytes, by
     _same_host(headers, host, port)
     sent = (slash + path) or b"/"
     return Wanted(name, host, port, _path(sent.partition(b"?")[0]), sent)
+
+
+def names_another(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Tell whether a header, by its name in small letters, has servers see another request than its first line."""
+    return not _OTHER_REQUEST.isdisjoint(name.replace(b"_", b"-") for name, _ in headers)
 
 
 def _same_host(headers: Iterable[tuple[bytes, bytes]], host: str, port: int) -> None:

@@ -8,6 +8,7 @@ import socket
 import ssl
 
 from sentinel_kernel.policy.network import parse_address, show_address
+from sentinel_kernel.proxy.names import Names, TooMany
 from sentinel_kernel.proxy.wanted import Refused
 
 TYPE_CHECKING = False
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 
 _RESOLVE_SECONDS = 10.0
 _CONNECT_SECONDS = 15.0
-_MOST_ADDRESSES = 8
 BUFFER_BYTES = 65536
+
+_names = Names()
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -65,7 +67,7 @@ async def _allowed(host: str, port: int, policy: NetworkPolicy) -> list[bytes]:
     if literal is None and not policy.resolves(host):
         # Not even looked up: a name can carry what a cell wants to tell its owner's name server.
         raise Refused(403, "not-listed", _why(host, port, "not-listed"))
-    addresses = [literal] if literal is not None else await _resolve(host, port)
+    addresses = [literal] if literal is not None else await _resolve(host)
     name = "" if literal is not None else host
     decisions = [policy.decide(name, address, port) for address in addresses]
     allowed = [address for address, one in zip(addresses, decisions, strict=True) if one.allowed]
@@ -81,16 +83,16 @@ def _why(host: str, port: int, reason: str) -> str:
     return f"{host} leads to an address that is not public ({reason}), and no rule lists it."
 
 
-async def _resolve(host: str, port: int) -> list[bytes]:
-    loop = asyncio.get_running_loop()
+async def _resolve(host: str) -> list[bytes]:
     try:
         async with asyncio.timeout(_RESOLVE_SECONDS):
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = await _names.look_up(host)
+    except TooMany:
+        raise Refused(503, "name", f"Too many names were asked for: {host} is not looked up now.") from None
     except TimeoutError:
         raise Refused(504, "name", f"The name {host} could not be looked up in time.") from None
     except (OSError, UnicodeError):
-        raise Refused(502, "name", f"The name {host} is not known.") from None
-    packed = [
-        socket.inet_pton(family, str(address[0]).partition("%")[0]) for family, _, _, _, address in found
-    ]
-    return list(dict.fromkeys(packed))[:_MOST_ADDRESSES]
+        raise Refused(502, "name", f"The name {host} could not be looked up.") from None
+    if not found:
+        raise Refused(502, "name", f"The name {host} is not known.")
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import ssl
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from sentinel_kernel.policy import profile
 from sentinel_kernel.policy.http_rules import HttpPolicy, read_requests
 from sentinel_kernel.policy.json_document import Reader
 from sentinel_kernel.policy.network import Decision, NetworkPolicy, parse_rule
-from sentinel_kernel.proxy import exchange, way_out
+from sentinel_kernel.proxy import exchange, names, way_out
 from sentinel_kernel.proxy.exchange import Exchange
 from sentinel_kernel.proxy.secret_values import SecretValues
 
@@ -97,7 +98,7 @@ class World:
         return HttpPolicy(Network(rules), told.http, told.secrets)
 
     def run(self, talk: Callable[[Ends, int], Awaitable[Any]]) -> Any:
-        async def resolve(host: str, _port: int) -> list[bytes]:
+        async def resolve(host: str) -> list[bytes]:
             self.asked_names.append(host)
             return [bytes(map(int, NAMES.get(host, "127.0.0.1").split(".")))]
 
@@ -209,6 +210,9 @@ def test_a_request_by_rule_gets_the_secret_and_nothing_of_the_cells_in_its_place
         (get("/v1/x", host=HOST), 400, "target"),
         (get(f"http://{HOST}:PORT/v1/x", method="TRACE"), 405, "method"),
         (get(f"http://{HOST}:PORT/v1/x", method="get"), 405, "method"),
+        (get(f"http://{HOST}:PORT/v1/x", "X-HTTP-Method-Override: DELETE", method="POST"), 403, "rule"),
+        (get(f"http://{HOST}:PORT/v1/x", "X_Original_URL: /admin"), 403, "rule"),
+        (get(f"http://{HOST}:PORT/v1/x", "x-rewrite-url: /admin"), 403, "rule"),
         (get("http://any.example.org:PORT/x"), 502, "secret"),
         (get(f"{HOST}:443", method="CONNECT", host=f"{HOST}:443"), 403, "rule"),
         (get("evil.example.net:443", method="CONNECT", host="evil.example.net:443"), 403, "not-listed"),
@@ -357,6 +361,46 @@ def test_a_head_that_does_not_come_ends_the_connection(
         return await ends[0].read()
 
     assert world.run(talk) == b""
+
+
+def test_a_tunnel_whose_request_does_not_end_is_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "HEAD_SECONDS", 0.05)
+
+    async def talk(ends: Ends, port: int) -> bytes:
+        asked = f"tunnel.example.org:{port}"
+        ends[1].write(get(asked, "Content-Length: 9999", method="CONNECT", host=asked).encode())
+        return await ends[0].read()
+
+    assert world.run(talk) == b""
+
+
+def test_names_are_looked_up_once_for_a_while_and_not_as_many_as_one_likes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    async def main() -> None:
+        async def getaddrinfo(name: str, *_: Any, **__: Any) -> list[Any]:
+            asked.append(name)
+            if name == "known.example":
+                return [(socket.AF_INET, 1, 6, "", ("192.0.2.1", 0))]
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+        looked_up = names.Names()
+        # As an absolute name, and as one of /etc/hosts.
+        assert await looked_up.look_up("known.example") == [bytes((192, 0, 2, 1))]
+        assert asked == ["known.example.", "known.example"]
+        for number in range(59):
+            assert await looked_up.look_up(f"{number}.example") == []
+        looked_up._tokens = 0.0  # a second that has passed gives one more
+        with pytest.raises(names.TooMany):
+            await looked_up.look_up("other.example")
+        assert await looked_up.look_up("known.example") == [bytes((192, 0, 2, 1))], (
+            "what is known costs nothing"
+        )
+
+    asyncio.run(main())
 
 
 def test_a_body_that_stops_ends_the_connection(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
