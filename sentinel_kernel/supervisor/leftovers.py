@@ -37,15 +37,18 @@ class Leftovers:
         )
         held = current.sandbox.held
         try:
-            if not held.holds_any():
-                if process is not None:
-                    process.rest()
-                    process.close()
-                return
-            kept = held.duplicate()
-        except OSError as error:
-            self._savers().failed(error.strerror or "error")
+            holds_any = held.holds_any()
+        except OSError:  # no descriptor is to be had: who saves will see
+            holds_any = True
+        if not holds_any:
+            if process is not None:
+                process.rest()
+                process.close()
             return
+        try:
+            kept = held.duplicate()
+        except OSError:
+            kept = current.sandbox.take_held()
         from sentinel_kernel.supervisor.files_setup import setup_of  # noqa: PLC0415 - where files have changed alone
 
         self._savers().save(kept, setup_of(current, self._life.request), process)

@@ -136,6 +136,14 @@ class Sandbox(MutableRecord):
         for mount in self.live:
             mounts.reconfigure(mount.context)
 
+    def take_held(self) -> HeldFolders:
+        """Return the held folders, which are the caller's from now on; the sandbox has ended."""
+        taken, self.held = self.held, HeldFolders()
+        for folder in taken.folders:
+            if folder.shared:
+                folder.shared, self.workspace_upper, self.workspace_context = False, -1, -1
+        return taken
+
     def resize(self, sizes: Sizes) -> list[str]:
         """Give the file systems in memory these sizes; return the names of those that hold more than that now."""
         full = []

@@ -23,8 +23,15 @@ if TYPE_CHECKING:
     from sentinel_kernel.workspace.setup import FilesSetup
 
 _TRIES = 3
+_GIVE_UP_SECONDS = 600.0
+"""How long a process is asked for where there is none to be had, before what is held is given up."""
+_PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE_SECONDS = 10.0
 _PATIENCE_SECONDS = 3600.0
 """How long the supervisor stays for it at its own end; the files process goes on without it."""
+
+
+_SAVE = {"do": "save", "token": 0}
 
 
 class _Rescue(MutableRecord):
@@ -32,8 +39,12 @@ class _Rescue(MutableRecord):
 
     held: HeldFolders
     setup: FilesSetup
-    process: FilesProcess
+    process: FilesProcess | None
+    """None: there was none to be had; another one is asked for at ``not_before``."""
     tries: int = 1
+    not_before: float = 0.0
+    pause: float = _PAUSE_SECONDS
+    until: float = 0.0
 
 
 class Saving(Keeper):
@@ -53,23 +64,45 @@ class Saving(Keeper):
 
     def save(self, held: HeldFolders, setup: FilesSetup, process: FilesProcess | None) -> None:
         """Have what ``held`` (the caller's no more) has in it saved, by ``process`` if there is one."""
+        one = _Rescue(held, setup, process)
+        self._under_way.append(one)
+        if process is None or process.gone:
+            self._start(one)
+        else:
+            process.give(_SAVE)
+
+    def _start(self, one: _Rescue) -> None:
+        """Have another process save it; where there is none to be had now, later: nobody else has these files."""
+        now = time.monotonic()
         try:
-            if process is None or process.gone:
-                process = FilesProcess(held, setup)
+            one.process = FilesProcess(one.held, one.setup)
         except OSError as error:
-            self.failed(error.strerror or "error")
-            held.close()
+            one.process, one.not_before = None, now + one.pause
+            one.pause = min(2 * one.pause, _LONGEST_PAUSE_SECONDS)
+            one.until = one.until or now + _GIVE_UP_SECONDS
+            if now >= one.until:
+                self._under_way.remove(one)
+                one.held.close()
+                self.failed(error.strerror or "error")
             return
-        process.give({"do": "save", "token": 0})
-        self._under_way.append(_Rescue(held, setup, process))
+        one.pause, one.until = _PAUSE_SECONDS, 0.0
+        one.process.give(_SAVE)
 
     def descriptors(self) -> Iterable[int]:
         """Return the sockets of those that save."""
-        return tuple(one.process.sock.fileno() for one in self._under_way if not one.process.gone)
+        return tuple(
+            one.process.sock.fileno()
+            for one in self._under_way
+            if one.process is not None and not one.process.gone
+        )
 
     def serve(self, ready: dict[int, int]) -> None:
         """Take what they have said."""
         for one in list(self._under_way):
+            if one.process is None:
+                if time.monotonic() >= one.not_before:
+                    self._start(one)
+                continue
             if not one.process.gone and one.process.sock.fileno() not in ready:
                 continue
             for said in one.process.receive():
@@ -82,7 +115,10 @@ class Saving(Keeper):
 
     def due_seconds(self) -> float | None:
         """Return when one that has gone while it was spoken to is to be looked after."""
-        return 0.0 if any(one.process.gone for one in self._under_way) else None
+        if any(one.process is not None and one.process.gone for one in self._under_way):
+            return 0.0
+        waits = [one.not_before for one in self._under_way if one.process is None]
+        return max(0.0, min(waits) - time.monotonic()) if waits else None
 
     def catch_up(self) -> None:
         """Look after those that are gone."""
@@ -96,8 +132,8 @@ class Saving(Keeper):
             poll = select.poll()
             for descriptor in self.descriptors():
                 poll.register(descriptor, select.POLLIN)
-            wait = 0 if self.due_seconds() is not None else 1000
-            self.serve(dict(poll.poll(wait)))
+            due = self.due_seconds()
+            self.serve(dict(poll.poll(1000 if due is None else min(1000, int(due * 1000)))))
         for one in self._under_way:
             self._release(one)
         self._under_way.clear()
@@ -116,27 +152,22 @@ class Saving(Keeper):
 
     def _again(self, one: _Rescue) -> None:
         """It was killed, or has failed, before it was done."""
-        self._left.append(one.process)
-        one.process.close()
+        if one.process is not None:
+            self._left.append(one.process)
+            one.process.close()
         if one.tries >= _TRIES:
             self._under_way.remove(one)
             one.held.close()
             self.failed("the process that saves them was ended again and again")
             return
         one.tries += 1
-        try:
-            one.process = FilesProcess(one.held, one.setup)
-        except OSError as error:
-            self._under_way.remove(one)
-            one.held.close()
-            self.failed(error.strerror or "error")
-            return
-        one.process.give({"do": "save", "token": 0})
+        self._start(one)
 
     def _release(self, one: _Rescue) -> None:
         one.held.close()
-        one.process.close()
-        self._left.append(one.process)
+        if one.process is not None:
+            one.process.close()
+            self._left.append(one.process)
 
     def failed(self, reason: str) -> None:
         """Tell the host that files could not be saved."""

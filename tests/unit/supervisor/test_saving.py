@@ -1,0 +1,82 @@
+"""What an ended sandbox left is kept until there is a process to save it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import time
+from typing import TYPE_CHECKING, Any
+
+from sentinel_kernel.policy.committable import Surroundings
+from sentinel_kernel.supervisor import saving as module
+from sentinel_kernel.supervisor.held_folders import HeldFolder, HeldFolders
+from sentinel_kernel.supervisor.saving import Saving
+from sentinel_kernel.workspace.setup import FilesSetup
+from sentinel_kernel.workspace.store import read_store_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+class Host:
+    """Takes note of what the host would be told."""
+
+    gone = False
+
+    def __init__(self) -> None:
+        self.told: list[dict[str, Any]] = []
+
+    def event(self, _name: str, fields: dict[str, Any]) -> None:
+        """Note it."""
+        self.told.append(fields)
+
+
+def _no_process() -> int:
+    raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+def _held(folder: Path) -> HeldFolders:
+    for name in ("upper", "host", "history"):
+        (folder / name).mkdir()
+    (folder / "upper" / "results.csv").write_text("hours of work")
+    upper, host, history = (
+        os.open(folder / name, os.O_RDONLY | os.O_DIRECTORY) for name in ("upper", "host", "history")
+    )
+    return HeldFolders([HeldFolder("workspace", str(folder / "host"), upper, -1, host)], history)
+
+
+def test_a_fork_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host()
+    saving = Saving(lambda: host, lambda: False)  # type: ignore[arg-type,return-value]
+    setup = FilesSetup("k", read_store_settings({"HOME": str(tmp_path)}), Surroundings())
+    with monkeypatch.context() as now:
+        now.setattr(os, "fork", _no_process)
+        saving.save(_held(tmp_path), setup, None)
+        assert saving.pending
+        assert saving.due_seconds() is not None
+    end = time.monotonic() + 60
+    while saving.pending and time.monotonic() < end:
+        poll = select.poll()
+        for descriptor in saving.descriptors():
+            poll.register(descriptor, select.POLLIN)
+        due = saving.due_seconds()
+        saving.serve(dict(poll.poll(1000 if due is None else due * 1000)))
+    assert [(fields["files"], fields["skipped"]) for fields in host.told] == [(1, [])]
+    assert len(list(tmp_path.rglob("results.csv"))) == 2
+    saving.close()
+
+
+def test_it_is_given_up_where_there_is_no_process_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = Host()
+    saving = Saving(lambda: host, lambda: False)  # type: ignore[arg-type,return-value]
+    setup = FilesSetup("k", read_store_settings({"HOME": str(tmp_path)}), Surroundings())
+    monkeypatch.setattr(os, "fork", _no_process)
+    monkeypatch.setattr(module, "_GIVE_UP_SECONDS", 0.0)
+    saving.save(_held(tmp_path), setup, None)
+    assert not saving.pending
+    assert host.told[0]["skipped"] == ["the rest: Resource temporarily unavailable"]
