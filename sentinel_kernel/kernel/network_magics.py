@@ -32,6 +32,22 @@ _HOW = {
     "新": "fresh",
 }
 _SHOWN = 50
+_WHY_REFUSED = {
+    "not-listed": ("not an allowed host", "不在允许的主机之列"),
+    "port": ("not an allowed port", "不在允许的端口之列"),
+    "no-network": ("the profile has no network", "配置没有网络"),
+    "private": ("a private network's address", "私有网络地址"),
+    "shared": ("a shared network's address", "共享网络地址"),
+    "own": ("this machine's own address", "本机地址"),
+    "link-local": ("a local network's address", "本地网络地址"),
+    "reserved": ("a reserved address", "保留地址"),
+    "loopback": ("loopback outside the sandbox", "沙箱外的回环地址"),
+    "metadata": ("where a cloud gives out credentials", "云平台发放凭据之处"),
+    "multicast": ("an address of many hosts", "多播地址"),
+    "unreadable": ("not an address", "不是有效地址"),
+    "rule": ("no rule passes the request on", "没有规则转发此请求"),
+}
+"""Why a host was refused, as policy/network.py and proxy/ name it -> in words."""
 
 
 class NetworkMagics:
@@ -293,11 +309,23 @@ class NetworkMagics:
             "allowed": self._say(
                 "connected" if ended is None else "done", "已连接" if ended is None else "已结束"
             ),
-            "refused": self._say(f"refused ({one.get('rule')})", f"已拒绝（{one.get('rule')}）"),
-            "failed": errno.errorcode.get(int(one.get("error") or 0), self._say("failed", "失败")),
+            "refused": self._refused(str(one.get("rule") or "")),
+            "failed": self._failed(int(one.get("error") or 0), str(one.get("address") or "")),
         }
         result = words.get(verdict, verdict) + (f" ×{count}" if count > 1 else "")
-        if verdict == "refused":
+        if verdict == "refused" or not address:
             return (where, str(one.get("port") or ""), result, "", "", "")
         sent, received = int(one.get("bytes_out") or 0), int(one.get("bytes_in") or 0)
         return (where, str(one.get("port")), result, f"{sent:,}", f"{received:,}", f"{seconds:.1f}")
+
+    def _refused(self, rule: str) -> str:
+        english, chinese = _WHY_REFUSED.get(rule, (rule, rule))
+        return self._say(f"refused ({english})", f"已拒绝（{chinese}）")
+
+    def _failed(self, error: int, address: str) -> str:
+        if not address and not error:
+            return self._say("name could not be looked up outside", "外部无法解析该名称")
+        name = errno.errorcode.get(error, "")
+        if not name:
+            return self._say("failed", "失败")
+        return self._say(f"allowed, and failed: {name}", f"已允许，但失败：{name}")

@@ -27,7 +27,7 @@ class Connection(MutableRecord):
     address: str
     port: int
     verdict: str
-    """allowed, refused, or failed: allowed, and not established."""
+    """allowed, refused, or failed: allowed, and not established (port 0: its name could not be looked up)."""
     rule: str
     started_ms: int
     ended_ms: int | None = None
@@ -43,13 +43,13 @@ class Connection(MutableRecord):
 
 
 class Connections:
-    """What the person is shown, and the audit keeps; ``note`` is told of each connection when it is over; of repeats by their count."""
+    """What the person is shown, and the audit keeps; ``note`` is told of those that are over."""
 
     def __init__(self, note: Callable[[Connection], None]) -> None:
         """Watch for ends from the first connection on."""
         self._noted = Noted(note)
         self._refused: dict[tuple[str, str, int, str], Connection] = {}
-        """What is told as refused: repeats are counted there."""
+        """What is told as refused, or unknown: repeats are counted there."""
         self._open: dict[bytes, tuple[Connection, int]] = {}
         """Cookie of the socket -> the connection, and the socket's inode."""
         self._ends: socket.socket | None = None
@@ -75,14 +75,19 @@ class Connections:
 
     def refused(self, host: str, address: str, port: int, rule: str) -> None:
         """Take note of one that was refused."""
-        now = _now()
-        made = Connection(host, address, port, "refused", rule, now, now)
+        self._repeated(Connection(host, address, port, "refused", rule, now := _now(), now))
+
+    def unknown(self, host: str) -> None:
+        """Take note of a host that may be reached, and whose name could not be looked up."""
+        self._repeated(Connection(host, "", 0, "failed", "", now := _now(), now))
+
+    def _repeated(self, made: Connection) -> None:
         self._noted.add(made)
-        key = (host, address, port, rule)
+        key = (made.host, made.address, made.port, made.rule)
         shown = self._refused.get(key)
         if shown is not None:
             shown.count += 1
-            shown.ended_ms = now
+            shown.ended_ms = made.ended_ms
             return
         while len(self._refused) >= _MOST_TOLD:
             del self._refused[next(iter(self._refused))]
@@ -123,6 +128,15 @@ class Connections:
     def flush(self) -> None:
         """Note the repeats whose time has come."""
         self._noted.flush()
+
+    def shut(self, inodes: dict[int, bytes]) -> None:
+        """Take note of those that were shut down, by inode with their ``struct tcp_info``: nothing gets through."""
+        for cookie, (made, inode) in list(self._open.items()):
+            if inode in inodes:
+                del self._open[cookie]
+                made.bytes_out, made.bytes_in, _ = counts_of(inodes[inode])
+                made.ended_ms = _now()
+                self._noted.add(made)
 
     def descriptors(self) -> list[int]:
         """Return what tells of ends."""

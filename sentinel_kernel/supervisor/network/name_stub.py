@@ -49,7 +49,10 @@ class _Stream(MutableRecord):
 
 
 class NameStub:
-    """Serves one sandbox. ``policy`` gives the hosts in force, ``refused`` is told of names that are none of them."""
+    """Serves one sandbox. ``policy`` gives the hosts in force, ``refused`` is told of names that are none of them.
+
+    ``unknown`` is told of names that are, and that could not be looked up.
+    """
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class NameStub:
         names: Names,
         policy: Callable[[], NetworkPolicy],
         refused: Callable[[str, str], None],
+        unknown: Callable[[str], None],
     ) -> None:
         """Serve on sockets that were bound inside; they stay their owner's."""
         self._datagrams = datagrams
@@ -65,6 +69,7 @@ class NameStub:
         self._names = names
         self._policy = policy
         self._refused = refused
+        self._unknown = unknown
         self._streams: list[_Stream] = []
         self._open = 0
         """Questions whose answer is not there yet."""
@@ -189,6 +194,8 @@ class NameStub:
         self, question: Question, send: Callable[[bytes], None], addresses: tuple[bytes, ...] | None
     ) -> None:
         self._open -= 1
+        if not addresses:
+            self._unknown(question.name)
         if addresses is None:
             send(make_answer(question, SERVER_FAILURE))
         elif not addresses:

@@ -161,7 +161,9 @@ class WayOut(Keeper):
         self._names = Names()
         datagrams, streams = (current.sandbox.sockets.get(name) for name in ("dns-udp", "dns-tcp"))
         if datagrams is not None:
-            self._stub = NameStub(datagrams, streams, self._names, self.policy, self._refused_name)
+            self._stub = NameStub(
+                datagrams, streams, self._names, self.policy, self._refused_name, self._unknown_name
+            )
         current.handler.way_out = self._connects
 
     def sandbox_gone(self, cause: dict[str, Any]) -> None:  # noqa: ARG002 - whatever it was
@@ -220,6 +222,9 @@ class WayOut(Keeper):
             time_ms=int(time.time() * 1000),
         )
         self._ledger.record(self._with_asker(made))
+
+    def _unknown_name(self, name: str) -> None:
+        self._connections.unknown(shown(name, 253))
 
     def _with_asker(self, made: Violation) -> Violation:
         """Return the refusal of a name with who asked, as far as that is known: datagrams have no sender's id."""
@@ -290,10 +295,12 @@ class WayOut(Keeper):
             return not policy.decide(one.host, socket.inet_pton(family, one.address), one.port).allowed
 
         wanted = self._connections.inodes(is_unlisted)
+        ended: dict[int, bytes] = {}
         for _ in range(_PASSES if wanted else 0):
             for pid in processes_below(current.sandbox.pid):
                 with contextlib.suppress(OSError):
-                    _shut(pid, wanted)
+                    _shut(pid, wanted, ended)
+        self._connections.shut(ended)
 
     def interrupt(self) -> None:
         """Fail what is held: the person has interrupted the cell."""
@@ -305,8 +312,13 @@ class WayOut(Keeper):
         self.sandbox_gone({})
 
 
-def _shut(pid: int, inodes: dict[int, Connection]) -> None:
-    """Shut down the sockets of a process that have these inodes. Raises OSError where it is gone."""
+def _shut(pid: int, inodes: dict[int, Connection], ended: dict[int, bytes]) -> None:
+    """Shut down the sockets of a process that have these inodes, and add them to ``ended`` (``struct tcp_info``).
+
+    Raises:
+        OSError: the process is gone.
+
+    """
     folder = f"/proc/{pid}/fd"
     names = {f"socket:[{inode}]" for inode in inodes}
     for number in os.listdir(folder):
@@ -314,6 +326,9 @@ def _shut(pid: int, inodes: dict[int, Connection]) -> None:
             pidfd = open_thread(pid, pid)
             try:
                 with held(socket.socket(fileno=take_file(pidfd, int(number)))) as taken:
-                    taken.shutdown(socket.SHUT_RDWR)
+                    with contextlib.suppress(OSError):  # the other side may have ended it
+                        taken.shutdown(socket.SHUT_RDWR)
+                    info = taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
+                    ended[os.fstat(taken.fileno()).st_ino] = info
             finally:
                 os.close(pidfd)

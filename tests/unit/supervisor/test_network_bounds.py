@@ -64,17 +64,19 @@ def test_without_the_machines_addresses_the_last_known_ones_count_or_nothing_is_
 
 
 @contextlib.contextmanager
-def _stub(policy: Any) -> Iterator[tuple[NameStub, socket.socket]]:
+def _stub(
+    policy: Any, addresses: tuple[bytes, ...] = (bytes((1, 2, 3, 4)),), unknown: Any = None
+) -> Iterator[tuple[NameStub, socket.socket]]:
     class Known:
         def look_up(self, _name: str, _policy: object, done: Any) -> None:
-            done((bytes((1, 2, 3, 4)),))
+            done(addresses)
 
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
         socket.create_server(("127.0.0.1", 0)) as listening,
         socket.create_connection(listening.getsockname(), timeout=30) as client,
     ):
-        stub = NameStub(datagrams, listening, Known(), policy, lambda *_: None)  # type: ignore[arg-type]
+        stub = NameStub(datagrams, listening, Known(), policy, lambda *_: None, unknown)  # type: ignore[arg-type]
         stub.serve({listening.fileno(): 1})
         yield stub, client
         stub.close()
@@ -97,6 +99,20 @@ def test_a_question_that_cannot_be_answered_ends_nothing(capfd: pytest.CaptureFi
         client.sendall(_question(1, 1))
         stub.serve(dict.fromkeys(stub.descriptors(), 1))
     assert "Too many open files" in capfd.readouterr().err
+
+
+def test_a_listed_name_that_nobody_knows_is_told_once_and_counted() -> None:
+    noted: list[Connection] = []
+    told = Connections(noted.append)
+    policy = NetworkPolicy((parse_rule("a.example.org:80"),))
+    with _stub(lambda: policy, (), told.unknown) as (stub, client):
+        client.sendall(_question(1, 1) + _question(2, 28))
+        stub.serve(dict.fromkeys(stub.descriptors(), 1))
+    assert [(one.host, one.port, one.verdict, one.error, one.count) for one in told.told] == [
+        ("a.example.org", 0, "failed", 0, 2)
+    ]
+    told.close()
+    assert sum(one.count for one in noted) == 2
 
 
 def test_few_names_are_known_of_one_address_and_old_ones_are_dropped() -> None:
