@@ -6,6 +6,7 @@ import os
 import stat
 
 from sentinel_kernel.abi.mount import MountAttributes, MountFlags
+from sentinel_kernel.boot.hidden_names import cover_names
 from sentinel_kernel.linux import mounts
 from sentinel_kernel.policy.plan import (
     DEVICES,
@@ -227,6 +228,10 @@ def _overlay(context: BootContext, entry: MountEntry, target: str) -> None:
     for name in ("upper", "work"):
         os.mkdir(f"{layer}/{name}", 0o700)
         os.chmod(f"{layer}/{name}", mode & 0o777 | 0o700)
+    if entry.hidden:
+        os.mkdir(f"{layer}/hidden", 0o755)
+        cover_names(f"{layer}/hidden", lower, entry.hidden)
+        lower = f"{layer}/hidden:{lower}"
     options = f"lowerdir={lower},upperdir={layer}/upper,workdir={layer}/work,userxattr"
     mounts.mount("sentinel-overlay", target, "overlay", _SAFE, options)
     if entry.upper == context.plan.workspace_upper and is_within(context.plan.workspace, entry.target):

@@ -112,6 +112,16 @@ _WHY = {
             "笔记本所在文件夹。"
         ),
     ),
+    "secret_inside": (
+        (
+            "a profile hides {detail}, which is not there yet: in a folder that is written directly nothing "
+            "would cover it. HINT → Show it read-only: %sentinel_mount PATH ro"
+        ),
+        (
+            "配置隐藏了 {detail}，而它尚不存在：在直接写入的文件夹中无法将其遮盖。HINT → 请以只读方式显示："
+            "%sentinel_mount PATH ro"
+        ),
+    ),
     "special": (
         "{detail} is no folder of data. HINT → Name a folder with your data.",
         "{detail} 不是数据文件夹。HINT → 请指定存放数据的文件夹。",

@@ -99,7 +99,7 @@ def why_path(
     """Return why ``path`` (normal) failed with errno ``number``, if the sandbox is why."""
     mount = mount_of(path, plan)
     if number in (errno.ENOENT, errno.ENOTDIR):
-        return _absent(path, seen, mount, plan, writes=writes)
+        return _covered(path, seen, mount) or _absent(path, seen, mount, plan, writes=writes)
     if is_within(path, "/proc"):
         return _in_proc(number, path)
     if mount is not None and mount.kind in _MASKS:
@@ -109,6 +109,14 @@ def why_path(
             return None  # the host's own file system is read-only
         return Found(READ_ONLY, _shown(mount))
     return _refused(path, seen, mount, plan, program=program)
+
+
+def _covered(path: str, seen: Seen, mount: MountEntry | None) -> Found | None:
+    """Return the name that covers ``path`` in the layer above the host's folder, if something is there by now."""
+    if mount is None or seen.inside is not None or seen.outside is None:
+        return None
+    places = (f"{mount.target}/{name}" for name in mount.hidden)
+    return next((Found(HIDDEN, f"hidden: {place}") for place in places if is_within(path, place)), None)
 
 
 def _absent(path: str, seen: Seen, mount: MountEntry | None, plan: BootPlan, *, writes: bool) -> Found | None:

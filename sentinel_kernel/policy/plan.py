@@ -66,6 +66,8 @@ class MountEntry(Record):
     """The size (a field of Sizes) that a tmpfs follows when the profile changes."""
     owned: bool = False
     """The source belongs to the user, not to the system: root must map its owner (idmapped mount)."""
+    hidden: tuple[str, ...] = ()
+    """Names in an overlay, relative to it, that are covered whether something has them or not (hidden_names.py)."""
 
     @property
     def is_held(self) -> bool:

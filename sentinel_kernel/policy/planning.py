@@ -5,6 +5,7 @@ from __future__ import annotations
 import os.path
 
 from sentinel_kernel.errors import UnsupportedHost
+from sentinel_kernel.policy.masking import masks_of, with_names_covered
 from sentinel_kernel.policy.plan import BootPlan, MountEntry, MountKind, is_within
 
 TYPE_CHECKING = False
@@ -186,9 +187,10 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     for index, (path, mode) in enumerate(data_mounts):
         _add_user_directory(shown, facts, path, mode, f"data{index}")
     _add_python(shown, facts, workspace)
+    secret = hidden_paths(workspace, facts.home, hidden)
+    shown = with_names_covered(facts, [*mounts, *shown], shown, secret)
     mounts += shown
-    covered = [entry.target for entry in shown]
-    mounts += _masks(facts, mounts, covered, hidden_paths(workspace, facts.home, hidden), absent_inside)
+    mounts += masks_of(facts, mounts, [entry.target for entry in shown], secret, absent_inside)
     worker = os.path.join(facts.package_directory, "worker")
     mounts.append(
         MountEntry(MountKind.BIND, f"{LIBRARY_DIRECTORY}/sentinel_kernel/worker", worker, owned=True)
@@ -284,39 +286,6 @@ def _add_python(shown: list[MountEntry], facts: HostFacts, workspace: str) -> No
         if path == os.path.dirname(facts.package_directory):
             continue  # an editable install of Sentinel itself: the worker gets its one folder by other means
         shown.append(MountEntry(MountKind.BIND, path, path, owned=True))
-
-
-def _masks(
-    facts: HostFacts,
-    mounts: Sequence[MountEntry],
-    covered: Sequence[str],
-    hidden: Sequence[str],
-    run_entry: str,
-) -> list[MountEntry]:
-    """Return what hides paths that the user's folders would show; where nothing shows them, nothing is needed."""
-    masks = []
-    for path in hidden:
-        kind = facts.kinds.get(path, "")
-        holder = max((entry.target for entry in mounts if is_within(path, entry.target)), key=len, default="")
-        if kind and holder in covered and not kind.startswith("link:"):
-            directory = kind == "directory"
-            mask = MountKind.MASK_DIRECTORY if directory else MountKind.MASK_FILE
-            masks.append(MountEntry(mask, path, is_directory=directory))
-    ours = (os.path.dirname(run_entry), facts.package_directory)
-    seen = (*covered, "/usr")
-    masks += [
-        MountEntry(MountKind.MASK_DIRECTORY, path)
-        for path in ours
-        if any(is_within(path, top) for top in seen)
-    ]
-    # What lies in a folder that is hidden is hidden with it, and an empty folder has no place to mount on.
-    empty = [mask.target for mask in masks if mask.kind is MountKind.MASK_DIRECTORY]
-    inner = {
-        mask.target
-        for mask in masks
-        if any(mask.target != top and is_within(mask.target, top) for top in empty)
-    }
-    return [mask for mask in masks if mask.target not in inner]
 
 
 def _safe_name(identity: Identity) -> str:

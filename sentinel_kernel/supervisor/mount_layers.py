@@ -16,6 +16,7 @@ import stat
 from sentinel_kernel.abi.mount import MountAttributes, MountFlags
 from sentinel_kernel.abi.prctl import SecureBits
 from sentinel_kernel.abi.sched import CloneFlags
+from sentinel_kernel.boot.hidden_names import cover_names, look_alike
 from sentinel_kernel.linux import mounts, namespaces, process
 from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.policy.shown_folder import PLACE, Surroundings, covered
@@ -124,8 +125,8 @@ def _layer(task: Task, source: Source) -> list[int]:
     # Opened before anything is mounted: the staging place may lie above the folder.
     opened = [] if tree >= 0 else [_opened(one, "", top) for one in (real, work) if one]
     staging = task.staging
-    mounts.mount("sentinel-live", staging, "tmpfs", _SAFE, "size=64k,nr_inodes=16,mode=0700")
-    for name in ("merged", "empty", "host"):
+    mounts.mount("sentinel-live", staging, "tmpfs", _SAFE, "size=256k,nr_inodes=4k,mode=0700")
+    for name in ("merged", "empty", "host", "hidden"):
         os.mkdir(f"{staging}/{name}", 0o755)
     if tree >= 0:
         mounts.attach_tree(tree, f"{staging}/host")
@@ -135,8 +136,17 @@ def _layer(task: Task, source: Source) -> list[int]:
     found = os.fstat(folder)
     if (found.st_dev, found.st_ino) != task.identity_seen:
         raise Refused("changed", real)
+    secret = covered(real, task.around.hidden if task.around is not None else ())
+    uncovered = [name for name in secret if not _can_be_covered(f"/proc/self/fd/{folder}/{name}")]
+    if uncovered and task.mode == "rw":
+        # The host's folder is the upper layer then: nothing lies above it, and a mask needs a place.
+        raise Refused("secret_inside", f"{real}/{uncovered[0]}")
     # Named by descriptors: a path with a colon or comma would break the options.
     options = f"lowerdir=/proc/self/fd/{folder}:{staging}/empty,userxattr"
+    if uncovered:
+        look_alike(f"{staging}/hidden", found)
+        cover_names(f"{staging}/hidden", f"/proc/self/fd/{folder}", uncovered)
+        options = f"lowerdir={staging}/hidden:/proc/self/fd/{folder},userxattr"
     if task.mode == "rw":
         layers = f"upperdir=/proc/self/fd/{folder},workdir=/proc/self/fd/{opened[1]}"
         options = f"lowerdir={staging}/empty,{layers},userxattr"
@@ -146,7 +156,7 @@ def _layer(task: Task, source: Source) -> list[int]:
         raise Refused("no_layer", os.strerror(error.errno or 0)) from None
     if task.mode == "ro":
         mounts.set_path_attributes(merged, _SEALED)
-    _cover(merged, covered(real, task.around.hidden if task.around is not None else ()))
+    _cover(merged, secret)
     layer = [mounts.open_tree(merged, recursive=True), mounts.pick_file_system(merged)]
     if task.target.startswith(PLACE + "/"):
         with contextlib.suppress(FileExistsError):
@@ -196,14 +206,23 @@ def _opened(path: str, base: str, top: str) -> int:
     return root if relative == "." else open_beneath(root, relative, os.O_PATH | os.O_DIRECTORY)
 
 
+def _can_be_covered(place: str) -> bool:
+    """Tell whether a mask can be mounted on ``place``: on no link, and on nothing that is not there."""
+    try:
+        mode = os.lstat(place).st_mode
+    except OSError:
+        return False
+    return stat.S_ISDIR(mode) or stat.S_ISREG(mode)
+
+
 def _cover(merged: str, names: list[str]) -> None:
-    """Cover what is hidden wherever it would be seen."""
+    """Cover what is hidden and there: a mask stays where it is, whatever the host puts in that place."""
     for name in names:
         place = f"{merged}/{name}"
         try:
             mode = os.lstat(place).st_mode
         except OSError:
-            continue
+            continue  # its name is covered
         if stat.S_ISDIR(mode):
             mounts.mount("tmpfs", place, "tmpfs", _SAFE | MountFlags.RDONLY, _EMPTY_OPTIONS)
         elif stat.S_ISREG(mode):

@@ -81,6 +81,12 @@ class Attacker:
             return False
         return True
 
+    def so_far(self) -> Any:
+        """Return what an attack has told that was begun."""
+        told = os.open("inside.json", os.O_RDONLY, dir_fd=self.supervised.upper)
+        with open(told, encoding="utf-8") as file:
+            return json.load(file)
+
     def cause(self, attack: str, profile: str = "strict") -> dict[str, Any]:
         """Run an attack inside and return how its process ended."""
         command = self.command(attack, "inside.json")

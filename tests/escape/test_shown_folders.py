@@ -161,7 +161,6 @@ def test_secret_behind_a_link_of_a_home_that_is_the_workspace(attacker: Attacker
     assert attacker.inside(attack) == "ENOENT"
 
 
-@pytest.mark.xfail(reason="open: what is hidden is looked up once, at the start of the sandbox")
 def test_secret_that_appears_later_in_a_home_that_is_the_workspace(book: Notebook, tmp_path: Path) -> None:
     secret = tmp_path / "work" / ".netrc"
     assert book.run("open('.netrc')").reply["ename"] == "FileNotFoundError"
@@ -169,6 +168,66 @@ def test_secret_that_appears_later_in_a_home_that_is_the_workspace(book: Noteboo
     (tmp_path / "work" / "other").write_text("seen")  # positive control: what comes later is seen
     assert book.run("print(open('other').read())").text == "seen\n"
     assert book.run("print(open('.netrc').read())").text != "decoy\n"
+
+
+@pytest.mark.parametrize("shown", ["workspace", "data", "sealed"])
+def test_hidden_name_that_the_host_uses_later(attacker: Attacker, data: Path, shown: str) -> None:
+    folder = attacker.workspace if shown == "workspace" else data
+    (folder / "conf").mkdir()
+    (folder / "conf" / "old").write_text("x")
+    (folder / "conf" / "go").touch()
+    (folder / "link").symlink_to("/nowhere")
+    names = ["conf/key.pem", "conf/old", "later/deep/key.pem", ".env", "link"]
+    attack = f"""
+import time
+os.chdir({str(folder)!r})
+before = sorted(os.listdir())
+open({str(attacker.workspace / "ready")!r}, "w").close()
+while not open("conf/go").read():
+    time.sleep(0.01)
+for name in {names!r}:
+    for way in (os.unlink, os.rmdir):
+        tried(lambda: way(name))
+tried(lambda: os.makedirs("later/deep"))
+tried(lambda: os.rename("conf", "moved"))
+def secret(name):
+    try:
+        return open(name).read()
+    except OSError:
+        return ""
+found = {{name: secret(name) for name in {names!r}}}
+found["seen/it"] = secret("seen/it")
+tell([before, found, sorted(os.listdir("conf"))])
+while True:
+    signal.pause()
+"""
+    mode = "ro" if shown == "sealed" else "overlay"
+    mounts = [] if shown == "workspace" else [{"path": str(data), "mode": mode}]
+    hidden = [str(folder / name) for name in names]
+    attacker.start(attack, attacker.profile(filesystem={"mounts": mounts, "hidden": hidden}))
+    wait_until(lambda: _exists(attacker.supervised.upper, "ready"), "the attack runs")
+    for name in names:
+        made = folder / name
+        made.parent.mkdir(parents=True, exist_ok=True)
+        (folder / "new").write_text(f"decoy {name}")
+        (folder / "new").chmod(0o644)
+        (folder / "new").rename(made)  # as editors save
+    (folder / "seen").mkdir()
+    (folder / "seen" / "it").write_text("seen")  # positive control: what comes later is seen
+    (folder / "conf" / "go").write_text("go")
+    wait_until(attacker.told, "the attack has looked")
+    before, found, conf = attacker.so_far()
+    assert {one for one in before if one != "attack.py"} == {"conf"}
+    assert found == {**dict.fromkeys(names, ""), "seen/it": "seen"}
+    assert "key.pem" not in conf
+
+
+def _exists(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def test_salvage_follows_nothing_and_copies_no_device(attacker: Attacker) -> None:

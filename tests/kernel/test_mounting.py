@@ -54,7 +54,9 @@ def book(folder: Path) -> Iterator[Notebook]:
     profiles = folder / "config" / "sentinel-kernel" / "profiles"
     profiles.mkdir(parents=True)
     (profiles / "writing.json").write_text(
-        json.dumps({"extends": "strict", "filesystem": {"mounts": mounts}})
+        json.dumps(
+            {"extends": "strict", "filesystem": {"mounts": mounts, "hidden": [str(folder / "data/conf")]}}
+        )
     )
     with notebook(
         folder,
@@ -113,6 +115,10 @@ def test_magic_shows_a_folder_and_keeps_the_variables_and_the_worker_may_die(
     talk.client.input("y")
     assert talk.finish(cell).text == "[1, 2, 3] a\n1\n\n", boxes(cell)
     assert f"/mnt/data  {folder / 'data'} (can be read)" in boxes(cell)[0]
+    (folder / "data" / "conf" / "key.pem").parent.mkdir()
+    (folder / "data" / "conf" / "key.pem").write_text("hidden by the profile, and made later")
+    late = talk.run("import os; print(os.listdir('/mnt/data'))")
+    assert late.text == "['table.csv']\n"
     refused = talk.run("open('/mnt/data/new', 'w')")
     assert refused.reply["content"]["ename"] == "OSError"
     assert "Read-only file system" in refused.reply["content"]["evalue"]
