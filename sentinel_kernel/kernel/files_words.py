@@ -42,6 +42,10 @@ _WHY = {
     "not_committable": ("such a file is never copied out of the sandbox", "此类文件绝不会复制出沙箱"),
     "changed_meanwhile": ("it changed while it was looked at", "处理过程中文件发生了变化"),
     "not_kept": ("its former version was not kept", "未保留之前的版本"),
+    "changed_since": (
+        "you changed it on this machine since; it stays yours",
+        "您之后在此机器上更改过它，因此保留您的版本",
+    ),
     "too_many": (
         "too many files are held to bring them back after a dry run",
         "待提交文件过多，试运行后无法全部恢复",

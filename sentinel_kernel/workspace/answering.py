@@ -11,6 +11,7 @@ import time
 from sentinel_kernel.policy.committable import REFUSED
 from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.workspace import request as asked
+from sentinel_kernel.workspace.change import as_own
 from sentinel_kernel.workspace.commit import Outcome, commit, questions, settle
 from sentinel_kernel.workspace.difference import READ_BYTES, difference
 from sentinel_kernel.workspace.journal import MOST_PATHS
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.committable import Surroundings
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal import Journal, Path
+    from sentinel_kernel.workspace.journal import Journal, Path, Step
     from sentinel_kernel.workspace.layer import Layer
     from sentinel_kernel.workspace.request import FilesRequest
 
@@ -52,7 +53,8 @@ class Workspace(MutableRecord):
         """Yield what is held, layer by layer."""
         self.bounds = Bounds()
         for layer in self.layers.values():
-            yield from changes(layer, self.surroundings, self.bounds)
+            for change in changes(layer, self.surroundings, self.bounds):
+                yield as_own(change, self.journal.own)
 
     def held(self) -> dict[Path, Change]:
         """Return what is held, as much as the journal keeps track of."""
@@ -181,6 +183,7 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
     if asking.open:
         return {"needs": asking.needs(), "seen": asking.seen}
     outcome, last = Outcome(), time.monotonic()
+    step = workspace.journal.begin_commit()
 
     def progress(so_far: Outcome) -> None:
         nonlocal last
@@ -190,10 +193,13 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
 
     for name, layer in workspace.layers.items():
         chosen = (
-            change for change in _meant(workspace, wanted) if change.layer == name and asking.agreed(change)
+            workspace.journal.keep_former(layer, change, step)
+            for change in _meant(workspace, wanted)
+            if change.layer == name and asking.agreed(change)
         )
         commit(layer, chosen, wanted.answers, outcome=outcome, told=progress)
-    _dealt_with(workspace)
+    workspace.journal.placed(outcome.placed, step)
+    _dealt_with(workspace, step)
     return {
         "committed": asked.Tally(outcome.count, outcome.bytes, tuple(outcome.paths)).to_json(),
         "beside": outcome.beside[: asked.NAMED_PATHS],
@@ -368,11 +374,11 @@ def _trial_end(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Js
     return trial.end(workspace)
 
 
-def _dealt_with(workspace: Workspace) -> None:
-    """What the person has committed or discarded is no cell's doing any more."""
+def _dealt_with(workspace: Workspace, but: Step | None = None) -> None:
+    """What the person has committed or discarded is no cell's doing any more, only that of the step ``but``."""
     now = workspace.held()
     journal = workspace.journal
-    journal.forget(path for path in journal.seen if path not in now)
+    journal.forget((path for path in journal.seen if path not in now), but)
     journal.follow(now, workspace.layers)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 
+from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.answering import Tally
 from sentinel_kernel.workspace.commit import Outcome, commit
@@ -35,6 +36,7 @@ class CellEnds:
         self._workspace = workspace
         self._store = store
         self._now: dict[Path, Change] = {}
+        self._committed: list[Path] = []
         self._risk = ""
         self._looked_at_store = False
         self.worth_telling = False
@@ -55,9 +57,13 @@ class CellEnds:
         outcome = Outcome()
         committed: dict[Path, Key] = {}
         if message.get("commit") == "new" and any(change.autocommit for change in now.values()):
+            again = [one for one in now.values() if one.autocommit and one.kind == kinds.CHANGED]
+            if again:
+                journal.keep_host(self._workspace.layers, again)
             journal.write()  # what is committed below is known as this cell's doing, whatever ends this process
             committed = self._commit(now, outcome, told)
-            _note_committed(committed, step, journal.steps)
+            journal.placed(committed)
+        self._committed = list(committed)
         self._now = {path: change for path, change in now.items() if path not in committed}
         sizes = sum(max(0, now[path].size) for path in committed)
         held, size = found.held - len(committed), found.bytes - sizes
@@ -100,6 +106,16 @@ class CellEnds:
             of_layer = [one for of, one in settled if of == name]
             if of_layer:
                 give_up(layer, of_layer)
+
+    def open(self) -> int:
+        """Return how many committed files somebody still uses: they are looked at again without a sign of a change."""
+        found = 0
+        settled = [(layer, one.path) for layer, one in self._workspace.bounds.settled]
+        for layer, path in {*settled, *self._committed}:
+            with contextlib.suppress(OSError), folder_of(self._workspace.layers[layer].upper, path) as at:
+                status = status_of(*at)
+                found += status is not None and status.st_mode & 0o170000 == 0o100000
+        return found
 
     def _commit(
         self, now: dict[Path, Change], outcome: Outcome, told: Callable[[int, int, int], None]
@@ -156,15 +172,3 @@ def _waiting(now: dict[Path, Change], step: Step | None) -> list[tuple[str, str]
     entries = () if step is None else step.entries
     new = (now.get((entry.layer, entry.path)) for entry in entries if entry.before is None)
     return [(change.path, change.waits) for change in new if change is not None and change.waits]
-
-
-def _note_committed(committed: dict[Path, Key], step: Step | None, steps: list[Step]) -> None:
-    """Note with whose doing it was that a file was committed: this cell's, or an earlier one's."""
-    left = dict(committed)
-    for one in reversed(steps if step is None or step in steps else [*steps, step]):
-        for entry in one.entries:
-            key = left.pop((entry.layer, entry.path), None)
-            if key is not None:
-                entry.committed = key
-        if not left:
-            return

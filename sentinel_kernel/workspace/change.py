@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from sentinel_kernel.record import Record
+from sentinel_kernel.policy import committable
+from sentinel_kernel.record import Record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Final
 
 NEW: Final = "new"
@@ -62,3 +64,15 @@ class Change(Record):
             "waits": self.waits,
             "binary": self.binary,
         }
+
+
+def as_own(change: Change, own: Mapping[tuple[str, str], tuple[int, int, int, int]]) -> Change:
+    """Return ``change`` as one that needs nobody's word where it is a later version of a file of ``own``; pure.
+
+    ``own`` are the host's files that were committed by themselves: one that somebody has touched since is theirs.
+    """
+    if change.kind != CHANGED or change.is_folder or change.committable:
+        return change
+    if own.get((change.layer, change.path)) != change.host_key or not committable.by_itself(change.path):
+        return change
+    return replace(change, autocommit=True, conflict=False)

@@ -47,6 +47,7 @@ _BATCH_FOLDERS = 64
 _SYNCED_ALONE = 8
 """More files than these are brought to the disk by one call for all of their file system."""
 _NAMED = 20
+_MOST_PLACED = 20_000
 
 
 class Outcome(MutableRecord):
@@ -61,7 +62,7 @@ class Outcome(MutableRecord):
     failed: list[tuple[str, str, str]] = fresh(default_factory=list)
     """(path, layer, code of workspace/request.py)."""
     placed: dict[tuple[str, str], Key] = fresh(default_factory=dict)
-    """(layer, path) -> what was put there by itself, as its own descriptor told of it: nobody else's file."""
+    """(layer, path) -> what was put there, as its own descriptor told of it: nobody else's file."""
 
     def fail(self, change: Change, code: str) -> None:
         """Note a change that was not committed."""
@@ -80,7 +81,8 @@ class Outcome(MutableRecord):
 def questions(change: Change) -> tuple[str, ...]:
     """Return what of ``QUESTIONS`` a person has to say yes to before this is committed; pure."""
     asked = []
-    if change.kind == kinds.MODE or (change.kind == kinds.CHANGED and not change.conflict):
+    over_theirs = change.kind == kinds.CHANGED and not change.conflict and not change.autocommit
+    if change.kind == kinds.MODE or over_theirs:
         asked.append("overwrite")  # in a conflict nothing is: the cell's file is put beside the host's
     if change.kind == kinds.DELETED:
         asked.append("delete")
@@ -300,7 +302,7 @@ class _Commit:
             raise
         os.close(staged.writer)
         self._outcome.done(change)
-        if self._by_itself and not placed:
+        if not placed and (self._by_itself or len(self._outcome.placed) < _MOST_PLACED):
             self._outcome.placed[change.layer, change.path] = key_of(there)
         if host is not None:
             self._settled.append(Settled(change.path, key_of(host), staged.cell))

@@ -60,7 +60,10 @@ class Entry(MutableRecord):
     before: Seen | None
     after: Key
     committed: Key | None = None
-    """Of the host's file, where the cell's was committed by itself (inode, size, mtime, ctime)."""
+    """Of the host's file, where the cell's was committed (inode, size, mtime, ctime)."""
+    replaced: Seen | None = None
+    """The host's file that the commit took the place of; ``version`` is empty where it was not kept."""
+    is_folder: bool = False
 
 
 class Step(MutableRecord):
@@ -85,6 +88,8 @@ class Journal:
         """What is held, as the last look found it."""
         self.steps: list[Step] = []
         """The oldest first."""
+        self.own: dict[Path, Key] = {}
+        """The host's files that were committed by themselves, and that nobody else has changed."""
         self.incomplete = False
         """There was more than is kept track of."""
         self.stamp = 0
@@ -119,10 +124,10 @@ class Journal:
             if before is None and self._cut:
                 continue  # it may have been there, beyond what is kept track of
             if before is None or (before.kind, before.key) != (change.kind, change.cell_key):
-                step.entries.append(Entry(layer, path, before, change.cell_key))
+                step.entries.append(Entry(layer, path, before, change.cell_key, is_folder=change.is_folder))
         for (layer, path), before in self.seen.items():
             if (layer, path) not in now and not self._cut_now:
-                step.entries.append(Entry(layer, path, before, (0, 0, 0, 0)))
+                step.entries.append(Entry(layer, path, before, (0, 0, 0, 0), is_folder=before.is_folder))
         if not step.entries:
             return None
         self.steps.append(step)
@@ -133,9 +138,7 @@ class Journal:
 
     def follow(self, now: Mapping[Path, Change], layers: Mapping[str, Layer]) -> None:
         """Make what is held ``now`` what the next cell starts from, with copies; nothing is noted as a cell's doing."""
-        self._taken = self._size()
-        space = os.fstatvfs(self._folder)
-        self._most = min(max(0, space.f_blocks * space.f_frsize - self._taken) // _SHARE, _MOST_BYTES)
+        self._measure()
         following: dict[Path, Seen] = {}
         self._following = following
         for (layer, path), change in now.items():
@@ -152,11 +155,58 @@ class Journal:
         self._shed(0)  # the limit may be a lower one by now
         self.write()
 
-    def forget(self, paths: Iterable[Path]) -> None:
-        """Take ``paths`` out of all steps: the person has dealt with them."""
-        gone = set(paths)
+    def keep_host(self, layers: Mapping[str, Layer], replacing: Iterable[Change]) -> None:
+        """Keep the host's files that a commit is to take the place of, where there is room."""
+        self._measure()
+        latest = {(entry.layer, entry.path): entry for step in self.steps for entry in step.entries}
+        for change in replacing:
+            entry = latest.get((change.layer, change.path))
+            if entry is not None:
+                entry.replaced = self._copied(layers[change.layer], change, of_host=True)
+
+    def begin_commit(self) -> Step:
+        """Return a new step for what the person commits over files of the host: an undo brings those back."""
+        self._measure()
+        step = Step("")
+        self.steps.append(step)
+        return step
+
+    def keep_former(self, layer: Layer, change: Change, step: Step) -> Change:
+        """Keep the host's file where ``change`` takes its place, as ``step`` does; return ``change``."""
+        if change.kind == "changed" and not change.is_folder and not change.conflict:
+            path = (change.layer, change.path)
+            entry = Entry(*path, self.seen.get(path), change.cell_key)
+            step.entries.append(entry)
+            entry.replaced = self._copied(layer, change, of_host=True)
+        return change
+
+    def placed(self, keys: Mapping[Path, Key], person: Step | None = None) -> None:
+        """Note with whose doing files were committed: the step's of a ``person``, or the last cell's."""
+        steps = self.steps if person is None else [person]
+        latest = {(entry.layer, entry.path): entry for step in steps for entry in step.entries}
+        for path, key in keys.items():
+            if path in self.own or (person is None and len(self.own) < MOST_PATHS):
+                self.own[path] = key
+            if path in latest:
+                latest[path].committed = key
+
+    def put_back(self, path: Path, former: Key, key: Key) -> None:
+        """Note that an undo has put the host's file of state ``former`` there again, in the state ``key``."""
+        if path in self.own:
+            self.own[path] = key
         for step in self.steps:
-            step.entries = [entry for entry in step.entries if (entry.layer, entry.path) not in gone]
+            for entry in step.entries:
+                if (entry.layer, entry.path) == path and entry.committed == former:
+                    entry.committed = key
+
+    def forget(self, paths: Iterable[Path], but: Step | None = None) -> None:
+        """Take ``paths`` out of all steps ``but`` one: the person has dealt with them."""
+        gone = set(paths)
+        if but is not None:  # what was not committed is as it was
+            but.entries = [entry for entry in but.entries if entry.committed is not None]
+        for step in self.steps:
+            if step is not but:
+                step.entries = [entry for entry in step.entries if (entry.layer, entry.path) not in gone]
         self.steps = [step for step in self.steps if step.entries]
 
     def open_version(self, seen: Seen) -> int:
@@ -177,13 +227,15 @@ class Journal:
 
     # --- copies
 
-    def _copied(self, layer: Layer, change: Change) -> Seen:
-        """Return ``change`` as seen, with a copy of its content where there is room."""
+    def _copied(self, layer: Layer, change: Change, *, of_host: bool = False) -> Seen:
+        """Return ``change`` as seen (or the host's file), with a copy of its content where there is room."""
         kind, is_folder, key = change.kind, change.is_folder, change.cell_key
-        if is_folder or change.size < 0 or kind in ("special", "deleted"):
+        if of_host:
+            key = change.host_key
+        elif is_folder or change.size < 0 or kind in ("special", "deleted"):
             return Seen(kind, is_folder, key)
         try:
-            with folder_of(layer.upper, change.path) as (folder, name):
+            with folder_of(layer.lower if of_host else layer.upper, change.path) as (folder, name):
                 reader, status = open_plain(folder, name)
         except OSError:  # gone meanwhile, or of no content that could be kept
             return Seen(kind, is_folder, key)
@@ -214,6 +266,12 @@ class Journal:
             self._sweep()
             self._taken = self._size()
 
+    def _measure(self) -> None:
+        """See what the copies take, and may take."""
+        self._taken = self._size()
+        space = os.fstatvfs(self._folder)
+        self._most = min(max(0, space.f_blocks * space.f_frsize - self._taken) // _SHARE, _MOST_BYTES)
+
     def _size(self) -> int:
         return self.footprint()[0] * os.fstatvfs(self._folder).f_frsize
 
@@ -241,7 +299,9 @@ class Journal:
     def _sweep(self) -> None:
         """Remove the copies that nothing refers to."""
         used = {one.version for held in (self.seen, self._following) for one in held.values()}
-        used |= {entry.before.version for step in self.steps for entry in step.entries if entry.before}
+        for step in self.steps:
+            for entry in step.entries:
+                used |= {seen.version for seen in (entry.before, entry.replaced) if seen}
         for name in os.listdir(self._folder):
             if name.startswith("v") and name not in used:
                 with contextlib.suppress(OSError):
@@ -256,6 +316,7 @@ class Journal:
             "stamp": self.stamp,
             "incomplete": self.incomplete,
             "cut": self._cut,
+            "own": [[*path, key] for path, key in self.own.items()],
             "seen": [[*path, _plain(seen)] for path, seen in self.seen.items()],
         }
         steps = [_ENCODE([step.cell, [_fields(entry) for entry in step.entries]]) for step in self.steps]
@@ -285,7 +346,7 @@ class Journal:
         except (UnreadableError, ValueError, KeyError, TypeError, OverflowError, MemoryError):
             document = {}
         if document == {} or self.stamp < stamp:
-            self.seen, self.steps, self._cut = {}, [], False
+            self.seen, self.steps, self.own, self._cut = {}, [], {}, False
             self.lost = self.incomplete = True
             self.stamp = max(self.stamp, stamp)
 
@@ -293,8 +354,9 @@ class Journal:
         seen = {(layer, path): _seen(one) for layer, path, one in document["seen"]}
         self.seen = {path: one for path, one in seen.items() if one is not None}
         self.steps = [
-            Step(cell, [_entry(*fields) for fields in entries]) for cell, entries in document["steps"]
+            Step(cell, [_entry(fields) for fields in entries]) for cell, entries in document["steps"]
         ]
+        self.own = {(layer, path): _key(key) for layer, path, key in document["own"]}
         self._next = int(document["next"])
         self.stamp = int(document["stamp"])
         self.incomplete = bool(document["incomplete"])
@@ -308,6 +370,8 @@ def _fields(entry: Entry) -> list[Any]:
         _plain(entry.before),
         entry.after,
         entry.committed,
+        _plain(entry.replaced),
+        entry.is_folder,
     ]
 
 
@@ -322,10 +386,10 @@ def _seen(plain: list[Any] | None) -> Seen | None:
     return Seen(kind, is_folder, _key(key), version, mode)
 
 
-def _entry(
-    layer: str, path: str, before: list[Any] | None, after: list[int], committed: list[int] | None
-) -> Entry:
-    return Entry(layer, path, _seen(before), _key(after), None if committed is None else _key(committed))
+def _entry(fields: list[Any]) -> Entry:
+    layer, path, before, after, committed, replaced, is_folder = fields
+    key = None if committed is None else _key(committed)
+    return Entry(layer, path, _seen(before), _key(after), key, _seen(replaced), is_folder)
 
 
 def _key(numbers: list[int]) -> Key:

@@ -86,6 +86,7 @@ CODES: Final = (
     "not_committable",
     "changed_meanwhile",
     "not_kept",
+    "changed_since",
     "too_many",
     "writes_directly",
     "connected",
@@ -269,11 +270,6 @@ def refusal(code: str, message: str = "") -> dict[str, Any]:
     return {"ok": False, "code": code if code in CODES else "failed", "message": message[:200]}
 
 
-def pages_of(count: int) -> int:
-    """Return how many pages ``count`` entries take: one at least."""
-    return max(1, -(-count // PAGE_ENTRIES))
-
-
 def fitted(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer, or an event, that fits a packet: its lists of paths are cut, the longest first.
 
@@ -304,6 +300,11 @@ def _copied(value: object, named: list[list[Any]]) -> object:
     items = list(value)
     named.append(items)
     return items
+
+
+def pages_of(count: int) -> int:
+    """Return how many pages ``count`` entries take: one at least."""
+    return max(1, -(-count // PAGE_ENTRIES))
 
 
 def page_of(entries: Sequence[Any], page: int) -> Sequence[Any]:

@@ -161,7 +161,7 @@ class _Serving:
         self._say("settled", token, {"fields": ended.to_json(), "told": self._ends.worth_telling})
         self._ends.keep()
         changed = ended.committed_count > 0
-        self._say("kept", token, {"changed": changed, **self._state(ended.held)})
+        self._say("kept", token, {"changed": changed, **self._state(ended.held + self._ends.open())})
 
     def _ask(self, message: Json) -> None:
         token = message["token"]
@@ -178,6 +178,8 @@ class _Serving:
         except OSError as error:
             fields = asked.refusal(asked.code_of(error), str(error))
         held = fields.get("held", -1)
+        if held == 0:  # what is still open is looked at like what is held
+            held = len(self._workspace.bounds.settled)
         self._say("answer", token, {"fields": fields, **self._state(held)})
         if wanted is not None:
             with contextlib.suppress(OSError):  # it is there, and on its way to the disk

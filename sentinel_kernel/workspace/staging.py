@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from sentinel_kernel.workspace.host_folder import HostFolders
     from sentinel_kernel.workspace.layer import Layer
 
+# What SQLite keeps beside a database that is open or was not closed: without it the copy may be of no use, and a
+# journal that is left over beside a later copy would spoil that (https://www.sqlite.org/howtocorrupt.html, 1.2 to 1.4).
+_DATABASE_ENDINGS = ("-journal", "-wal", "-shm")
+
 _LINKS = 10_000
 _TRIES = 3
 _LEFT_FREE_BYTES = 64 << 20
@@ -48,7 +52,8 @@ class Staging:
     def __init__(self, layer: Layer, host: HostFolders, *, programs: bool, waits: bool) -> None:
         """Copy from ``layer`` to ``host``.
 
-        ``programs``: what is executable may stay so. ``waits`` false: what somebody has open for writing is left.
+        ``programs``: what is executable may stay so. ``waits`` false: what is written to all the time is left, and a
+        database in the middle of a transaction.
         """
         self._layer = layer
         self._host = host
@@ -77,16 +82,19 @@ class Staging:
 
         """
         for _ in range(_TRIES):
-            reader, status = open_plain(*self._parents.of(change.path))
+            above, name = self._parents.of(change.path)
+            if not self._waits and _is_half_a_database(above, name):
+                return None
+            reader, status = open_plain(above, name)
             try:
                 leased = take_lease(reader, alone=False)
-                if not self._waits and not leased:
-                    return None
                 staged = self._copied(change, folder, reader, status, leased=leased)
             finally:
                 os.close(reader)
             if staged is not None:
                 return staged
+        if not self._waits:
+            return None  # it is written to just now: a later cell's end finds it whole
         raise ChangedMeanwhile
 
     def _copied(
@@ -175,3 +183,10 @@ class Staging:
             status = status_of(staged.folder, staged.unfinished)
             if status is not None and stat.S_ISREG(status.st_mode):
                 os.unlink(staged.unfinished, dir_fd=staged.folder)
+
+
+def _is_half_a_database(folder: int, name: str) -> bool:
+    """Tell whether a file, with another beside it, makes up a database that is in use."""
+    if name.endswith(_DATABASE_ENDINGS):
+        return True
+    return any(status_of(folder, name + ending) is not None for ending in _DATABASE_ENDINGS[:2])

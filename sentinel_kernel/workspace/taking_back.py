@@ -34,14 +34,19 @@ def discard(layer: Layer, change: Change) -> None:
         OSError: it could not be done; what cells see is the old, the new, or no file at all.
 
     """
-    if change.kind != kinds.DELETED:
-        remove(layer, change.path)
+    show_host(layer, change.path, gone=change.kind == kinds.DELETED)
+
+
+def show_host(layer: Layer, path: str, *, gone: bool = False) -> None:
+    """Make cells see the host's file again, whatever they have there (``gone``: nothing). Raises OSError."""
+    if not gone:
+        remove(layer, path)
     # What is left of a file that the host has as well is a whiteout: given up, the host's is seen again.
-    with contextlib.suppress(OSError), folder_of(layer.lower, change.path) as (folder, name):
+    with contextlib.suppress(OSError), folder_of(layer.lower, path) as (folder, name):
         status = status_of(folder, name)
         if status is not None:
-            give_up(layer, [Settled(change.path, key_of(status))])
-    _bring_back(layer, change.path)
+            give_up(layer, [Settled(path, key_of(status))])
+    _bring_back(layer, path)
 
 
 def _bring_back(layer: Layer, path: str) -> None:

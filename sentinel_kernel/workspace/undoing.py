@@ -8,17 +8,19 @@ import os
 
 from sentinel_kernel.linux.acting import acting_as
 from sentinel_kernel.workspace.commit import Outcome
+from sentinel_kernel.workspace.copying import copy_data
+from sentinel_kernel.workspace.host_folder import ChangedMeanwhile, make_unfinished, place
 from sentinel_kernel.workspace.layer import folder_of, status_of
 from sentinel_kernel.workspace.marks import key_of
 from sentinel_kernel.workspace.request import NAMED_PATHS, code_of
-from sentinel_kernel.workspace.taking_back import discard, make_folder, put, remove
+from sentinel_kernel.workspace.taking_back import discard, make_folder, put, remove, show_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal import Entry, Journal, Key, Path
+    from sentinel_kernel.workspace.journal import Entry, Journal, Key, Path, Seen
     from sentinel_kernel.workspace.layer import Layer
 
 
@@ -37,8 +39,11 @@ def undo(layers: Mapping[str, Layer], journal: Journal, now: Mapping[Path, Chang
             outcome.failed_count += 1
             if len(outcome.failed) < NAMED_PATHS:
                 code = "not_kept" if _was_not_kept(entry) else code_of(error)
+                code = "changed_since" if error.errno == errno.ESTALE else code
                 outcome.failed.append((entry.path, entry.layer, code))
             continue
+        if entry.is_folder:
+            continue  # files are counted
         outcome.count += 1
         outcome.bytes += max(0, entry.after[1])
         if len(outcome.paths) < NAMED_PATHS:
@@ -52,7 +57,9 @@ def _order(entry: Entry) -> int:
 
 
 def _was_not_kept(entry: Entry) -> bool:
-    before = entry.before
+    before, replaced = entry.before, entry.replaced
+    if replaced is not None and entry.committed is not None and not replaced.version:
+        return True
     return before is not None and before.kind != "deleted" and not before.is_folder and not before.version
 
 
@@ -61,10 +68,17 @@ def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | No
     before = entry.before
     if _was_not_kept(entry):
         raise FileNotFoundError(errno.ENOENT, "the former version was not kept")
+    if entry.is_folder and entry.committed is not None and before is None:
+        with contextlib.suppress(OSError):  # something of somebody else's is in it: it stays
+            remove(layer, entry.path)  # first, as the overlay can't remove what has gone below it
+            _remove_from_host(layer, entry.path, entry.committed)
+        return
     if entry.committed is not None:
-        _remove_from_host(layer, entry.path, entry.committed)
+        _take_back_on_host(layer, entry, entry.committed, journal)
     if before is None:
-        if entry.committed is not None:
+        if entry.committed is not None and entry.replaced is not None:
+            show_host(layer, entry.path)
+        elif entry.committed is not None:
             remove(layer, entry.path)  # the cell's own, where somebody had it open when it was committed
         elif change is not None:
             discard(layer, change)
@@ -78,6 +92,46 @@ def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | No
             put(layer, entry.path, reader, before.mode, os.fstat(reader).st_mtime_ns)
         finally:
             os.close(reader)
+
+
+def _take_back_on_host(layer: Layer, entry: Entry, committed: Key, journal: Journal) -> None:
+    """Give the host the file that it had before the commit, or none. Raises OSError as the two below."""
+    path = (entry.layer, entry.path)
+    if entry.replaced is not None:
+        key = _put_back_on_host(layer, entry.path, committed, entry.replaced, journal)
+        journal.put_back(path, entry.replaced.key, key)
+    else:
+        _remove_from_host(layer, entry.path, committed)
+        journal.own.pop(path, None)
+
+
+def _put_back_on_host(layer: Layer, path: str, committed: Key, former: Seen, journal: Journal) -> Key:
+    """Put the host's former file in the place of the one that was committed; return its state now.
+
+    Raises:
+        OSError: ESTALE where it was changed since, else as of open(2), write(2) or rename(2).
+
+    """
+    reader = journal.open_version(former)
+    try:
+        with folder_of(layer.lower, path) as (folder, name), acting_as(layer.owner):
+            writer, unfinished = make_unfinished(folder)
+            try:
+                status = os.fstat(reader)
+                copy_data(reader, writer, status.st_size)
+                os.fchmod(writer, former.mode)
+                os.utime(writer, ns=(former.key[2], former.key[2]))
+                os.fdatasync(writer)
+                place(folder, unfinished, name, committed)
+                return key_of(os.fstat(writer))
+            except ChangedMeanwhile:
+                raise OSError(errno.ESTALE, "the file on the host was changed since") from None
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(unfinished, dir_fd=folder)
+                os.close(writer)
+    finally:
+        os.close(reader)
 
 
 def _remove_from_host(layer: Layer, path: str, committed: Key) -> None:

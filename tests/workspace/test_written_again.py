@@ -1,0 +1,121 @@
+"""What a cell writes again reaches the folder like the first time, and an undo brings the former file back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from live_kernel import notebook
+from waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from live_kernel import Notebook
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.requires("user_namespaces", "overlay")]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the workspace of the module's kernel."""
+    work = tmp_path_factory.mktemp("again") / "work"
+    work.mkdir()
+    return work
+
+
+@pytest.fixture(scope="module")
+def book(work: Path) -> Iterator[Notebook]:
+    """Return a notebook that commits new files by itself."""
+    with notebook(work.parent, SENTINEL_PROFILE="datascience", SENTINEL_SPARE="off") as running:
+        yield running
+
+
+def write(name: str, text: str, mode: str = "w") -> str:
+    return f"with open({name!r}, {mode!r}) as file: file.write({text!r})"
+
+
+def test_what_a_cell_writes_again_reaches_the_folder_and_is_taken_back_step_by_step(
+    book: Notebook, work: Path
+) -> None:
+    book.run(write("res.csv", "v1"))
+    assert (work / "res.csv").read_text() == "v1"
+    book.run(write("res.csv", "version 2"))
+    assert (work / "res.csv").read_text() == "version 2"
+    book.run(write("res.csv", " and more", "a"))
+    assert (work / "res.csv").read_text() == "version 2 and more"
+    book.run(write("res.tmp", "replaced") + "\nimport os; os.replace('res.tmp', 'res.csv')")
+    assert (work / "res.csv").read_text() == "replaced"
+    for former in ("version 2 and more", "version 2", "v1"):
+        book.run("%sentinel_undo")
+        assert (work / "res.csv").read_text() == former
+        assert book.run("print(open('res.csv').read(), end='')").text == former
+    book.run("%sentinel_undo")
+    assert not (work / "res.csv").exists()
+    assert book.run("print(os.path.exists('res.csv'))").text == "False\n"
+
+
+def test_what_somebody_has_touched_on_the_host_is_theirs(book: Notebook, work: Path) -> None:
+    book.run(write("mine.csv", "cell"))
+    (work / "mine.csv").write_text("the person's own")
+    book.run(write("mine.csv", "cell again"))
+    assert (work / "mine.csv").read_text() == "the person's own"
+    told = " ".join(book.run("%sentinel_files").bundles("text/plain"))
+    assert "mine.csv" in told
+    book.run("%sentinel_discard mine.csv")
+    assert book.run("print(open('mine.csv').read(), end='')").text == "the person's own"
+
+
+def test_what_stays_open_is_written_at_each_cells_end(book: Notebook, work: Path) -> None:
+    book.run("log = open('run.log', 'a'); log.write('one\\n'); log.flush()")
+    assert (work / "run.log").read_text() == "one\n"
+    book.run("log.write('two\\n'); log.flush()")
+    wait_until(lambda: (work / "run.log").read_text() == "one\ntwo\n", "the second line")
+    book.run("_ = log.write('three\\n'); log.flush()")
+    wait_until(lambda: (work / "run.log").read_text() == "one\ntwo\nthree\n", "the third")
+    book.run("log.close()")
+
+
+def test_a_database_is_written_once_its_transaction_is_over(book: Notebook, work: Path) -> None:
+    book.run(
+        "import sqlite3; c = sqlite3.connect('my.db')\n"
+        "_ = c.execute('create table t(a)'); c.commit(); _ = c.execute('insert into t values(1)')"
+    )
+    assert not list(work.glob("my.db*"))
+    book.run("c.commit()")
+    assert [path.name for path in work.glob("my.db*")] == ["my.db"]
+    book.run("c.close()")
+
+
+def test_undo_says_whose_the_file_is(book: Notebook, work: Path) -> None:
+    book.run(write("u.csv", "cell"))
+    (work / "u.csv").write_text("an edit of the person's")
+    told = " ".join(book.run("%sentinel_undo").bundles("text/plain"))
+    assert "you changed it on this machine since; it stays yours" in told
+    assert "Run the line again" not in told
+    assert (work / "u.csv").read_text() == "an edit of the person's"
+
+
+def test_undo_of_new_folders_counts_files_and_leaves_nothing_held(book: Notebook, work: Path) -> None:
+    book.run("%sentinel_discard --all")
+    book.run("os.makedirs('out/a/b')\n" + write("out/a/b/t.txt", "x"))
+    assert (work / "out/a/b/t.txt").read_text() == "x"
+    told = " ".join(book.run("%sentinel_undo").bundles("text/plain"))
+    assert "1 file (1 B)" in told
+    assert "Still held" not in told
+    assert not (work / "out").exists()
+
+
+def test_a_commit_over_a_file_is_taken_back(book: Notebook, work: Path) -> None:
+    (work / "theirs.csv").write_text("theirs")
+    book.run(write("theirs.csv", "the cell's"))
+    assert (work / "theirs.csv").read_text() == "theirs"
+    line = book.send("%sentinel_commit theirs.csv", allow_stdin=True)
+    book.client.get_stdin_msg(timeout=60)
+    book.client.input("y")
+    book.collect(line)
+    assert (work / "theirs.csv").read_text() == "the cell's"
+    book.run("%sentinel_undo")
+    assert (work / "theirs.csv").read_text() == "theirs"
+    assert book.run("print(open('theirs.csv').read(), end='')").text == "the cell's"
