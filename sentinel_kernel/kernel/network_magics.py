@@ -187,10 +187,20 @@ class NetworkMagics:
     def _question(self, rule: str) -> str:
         return self._say(
             f"asks: this cell wants to reach {rule} from this sandbox, until the kernel ends. What cells can read "
-            "could be sent there. Allow it? [y/n] ",
+            f"could be sent there{self._opens(rule)}. Allow it? [y/n] ",
             f"询问：此单元格请求在内核结束前从此沙箱访问 {rule}。"
-            "单元格能读取的内容都可能被发送到那里。是否允许？[y/n] ",
+            f"单元格能读取的内容都可能被发送到那里{self._opens(rule)}。是否允许？[y/n] ",
         )
+
+    def _opens(self, rule: str) -> str:
+        """Return a warning of what the rule opens beyond one host; empty where there is no more."""
+        from sentinel_kernel.policy.network_opening import opens  # noqa: PLC0415 - for who is asked alone
+
+        try:
+            english, chinese = opens(rule)
+        except ValueError:  # the supervisor refuses it
+            return ""
+        return self._say(f". WARNING: {english}", f"。警告：{chinese}") if english else ""
 
     def _nobody(self, rule: str) -> str:
         return self._say(
@@ -203,8 +213,10 @@ class NetworkMagics:
     def _question_fresh(self, rule: str, how: str) -> str:
         told = self._say(
             f"asks: this cell wants to reach {rule} from this sandbox, until the kernel ends. What cells can read "
-            "could be sent there. This sandbox was made without a way out, so that it takes a fresh one",
-            f"询问：此单元格请求在内核结束前从此沙箱访问 {rule}。单元格能读取的内容都可能被发送到那里。"
+            f"could be sent there{self._opens(rule)}. This sandbox was made without a way out, so that it takes a "
+            "fresh one",
+            f"询问：此单元格请求在内核结束前从此沙箱访问 {rule}。"
+            f"单元格能读取的内容都可能被发送到那里{self._opens(rule)}。"
             "此沙箱创建时没有对外出口，因此需要全新的沙箱",
         )
         if how == "carry":

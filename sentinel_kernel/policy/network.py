@@ -20,6 +20,9 @@ _LABEL_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 _HIGHEST_PORT: Final = 65535
 _MAPPED: Final = bytes(10) + b"\xff\xff"
 _V4, _V6 = 4, 16
+_LOOPBACK_IS_INSIDE: Final = (
+    "loopback is the sandbox's own: this machine is reached by its address in the network, if it is listed"
+)
 _REMEMBERED: Final = 256
 """How many names and addresses are read once; a connection has its own read three times."""
 
@@ -131,11 +134,12 @@ def parse_rule(text: str) -> HostRule:
         if not name:
             what = f"{host[:60]!r} is no name of a host, and no address"
             raise ValueError(what)
+        if f".{name}".endswith(".localhost"):
+            raise ValueError(_LOOPBACK_IS_INSIDE)
         return HostRule(f"{'*.' if wild else ''}{name}{ports}", name, wild, b"", 0, first, last)
     prefix = _prefix(length, len(number)) if slash else len(number) * 8
     if kind_of(number) == LOOPBACK and _lies_in(number, prefix, LOOPBACK):
-        what = "loopback is the sandbox's own: this machine is reached by its address in the network, if it is listed"
-        raise ValueError(what)
+        raise ValueError(_LOOPBACK_IS_INSIDE)
     if _first(number, prefix) != number:
         what = f"{host} has bits behind its first {prefix}: write {show_address(_first(number, prefix))}/{prefix}"
         raise ValueError(what)

@@ -77,13 +77,23 @@ def test_a_host_is_reached_once_the_person_agrees(book: Notebook) -> None:
     assert book.run("%sentinel_allow other.example.org:80\nprint(fetch('other.example.org'))").text == "200\n"
 
 
+def test_what_opens_more_than_a_host_is_asked_with_a_warning(book: Notebook) -> None:
+    prompt, declined = answered(book, "%sentinel_allow 0.0.0.0/0", "n")
+    assert "WARNING: this is every host of the internet" in prompt
+    assert declined.reply["ename"] == "NetworkError"
+    prompt, _ = answered(book, "%sentinel_allow 169.254.169.254", "n")
+    assert "WARNING: there a cloud gives out this machine's credentials" in prompt
+
+
 def test_nobody_to_ask_is_a_no(book: Notebook) -> None:
     refused = book.run("%sentinel_allow db.example.org:80", allow_stdin=False)
     assert refused.reply["ename"] == "NetworkError"
     assert "HINT" in refused.reply["evalue"]
 
 
-@pytest.mark.parametrize("line", ["", "*", "127.0.0.1", "http://a.org/", "a.org b.org", "a.org:0"])
+@pytest.mark.parametrize(
+    "line", ["", "*", "127.0.0.1", "localhost:22", "http://a.org/", "a.org b.org", "a.org:0"]
+)
 def test_what_is_no_host_is_said_at_once(book: Notebook, line: str) -> None:
     assert book.run(f"%sentinel_allow {line}").reply["ename"] == "UsageError"
 
