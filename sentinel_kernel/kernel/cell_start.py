@@ -64,6 +64,10 @@ class CellStart:
         """Carry out the magics in order; a switch waits for its sandbox."""
         while actions:
             action = actions.pop(0)
+            problem = self._host.lifecycle.problem
+            if problem is not None and isinstance(action, (FilesWanted, MountWanted, NetworkWanted)):
+                self.refuse(cell, problem.error(self._host.settings.language))
+                return
             if isinstance(action, Switch):
                 self._switch(cell, action, actions)
                 return

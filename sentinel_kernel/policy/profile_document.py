@@ -205,11 +205,13 @@ def _region(reader: Reader) -> Region:
 def _network(reader: Reader, base: Network) -> Network:
     if not reader.has("network"):
         return base
-    network = Reader(reader.take("network"), "$.network", free_prefixes=_NOTES)
+    document = reader.take("network")
+    network = Reader(document, "$.network", free_prefixes=_NOTES)
+    lists = bool(document.get("hosts"))  # who lists hosts means them to be reached, and their names looked up
     result = replace(
         base,
-        allow=network.flag("allow", default=base.allow),
-        allow_dns=network.flag("allow_dns", default=base.allow_dns),
+        allow=network.flag("allow", default=base.allow or lists),
+        allow_dns=network.flag("allow_dns", default=base.allow_dns or lists),
     )
     if base.hosts or network.has("hosts"):
         from sentinel_kernel.policy.network_document import read_hosts  # noqa: PLC0415 - few profiles have any

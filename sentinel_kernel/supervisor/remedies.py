@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno as errno_numbers
 
+from sentinel_kernel.errors import ProfileError, SentinelError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from sentinel_kernel.errors import SentinelError
 
 _UNPRIVILEGED = "/proc/sys/kernel/unprivileged_userns_clone"
 _APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
@@ -36,6 +36,8 @@ def describe(error: SentinelError) -> dict[str, Any]:
 def _words(  # noqa: PLR0911 - one return a kind of failure
     step: str, number: int | None, error: SentinelError
 ) -> tuple[str, str, str, str]:
+    if isinstance(error, ProfileError):
+        return _profile_words(error)
     if step == "clone":
         return _clone_words(number)
     if (
@@ -88,6 +90,16 @@ def _words(  # noqa: PLR0911 - one return a kind of failure
         error.remedy or "Run `sentinel-kernel doctor`: it tries each mechanism and prints the repair.",
         # A repair that names the very place is better in another language than none.
         error.remedy or "请运行 `sentinel-kernel doctor`：它会逐项检查并给出修复方法。",
+    )
+
+
+def _profile_words(error: ProfileError) -> tuple[str, str, str, str]:
+    known = error.json_path not in ("", "$")
+    return (
+        f"The profile has a mistake{f' at {error.json_path}' if known else ''}: {error.message}",
+        f"配置有误{f'（{error.json_path}）' if known else ''}：{error.message}",
+        f"{error.remedy} Correct the profile's file, then restart the kernel.".strip(),
+        f"{error.remedy} 请修正该配置文件，然后重启内核。".strip(),
     )
 
 

@@ -57,6 +57,15 @@ def test_what_is_no_list_of_hosts_is_an_error_at_its_place(network: dict[str, An
     assert caught.value.json_path == place
 
 
+@pytest.mark.parametrize("base", ["strict", "datascience"])
+def test_who_lists_hosts_means_them_to_be_reached(base: str) -> None:
+    """Nothing else has to be written; what is written counts."""
+    text = json.dumps({"extends": base, "network": {"hosts": ["a.org:443"]}})
+    made = parse_profile("mine", text).network
+    assert (made.allow, made.allow_dns, made.leads_out) == (True, True, True)
+    assert not parse_profile("mine", text.replace('"hosts"', '"allow": false, "hosts"')).network.leads_out
+
+
 def test_a_network_that_is_closed_leads_nowhere() -> None:
     """Hosts that were taken over have no effect."""
     closed = profile("mine", extends="web", allow=False)
