@@ -274,7 +274,7 @@ def _work_folders() -> str:
 def _be_helper(sock: socket.socket, pidfd: int, place: int, task: Task) -> NoReturn:
     """Do the work in the forked process; never returns."""
     try:
-        _alone((sock.fileno(), pidfd, place))
+        alone((sock.fileno(), pidfd, place))
         die_with_parent()
         own = socket.socket(fileno=_SOCKET)
         sock.detach()
@@ -296,14 +296,14 @@ def _tidy(work: str) -> None:
         return
     try:
         if os.fork() == 0:
-            _alone(())
+            alone(())
             discard(work)
     finally:
         os._exit(0)
 
 
-def _alone(kept: tuple[int, ...]) -> None:
-    """Keep nothing of the supervisor's but these descriptors, as 3 and the numbers after it."""
+def alone(kept: Sequence[int]) -> int:
+    """Keep nothing of the supervisor's but these descriptors, as 3 (which is returned) and the numbers after it."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -311,6 +311,7 @@ def _alone(kept: tuple[int, ...]) -> None:
     for place, descriptor in enumerate(moved, _SOCKET):
         os.dup2(descriptor, place)
     close_descriptors(_SOCKET + len(moved), 0x7FFFFFFF)
+    return _SOCKET
 
 
 def _beyond(descriptor: int) -> int:

@@ -129,12 +129,13 @@ class Sandbox(MutableRecord):
         return (self.listener.descriptor, self.error_output, self.control.fileno(), self.pidfd)
 
     def refresh_workspace(self) -> None:
-        """Make the workspace show what changed in the host's folder since the last call."""
+        """Make what cells write above in memory show what changed on the host since the last call.
+
+        Folders that are shown live are not in it: what they write to may be a disk (supervisor/refreshing.py).
+        """
         if self.workspace_context >= 0:
             mounts.reconfigure(self.workspace_context)
         self.held.refresh()
-        for mount in self.live:
-            mounts.reconfigure(mount.context)
 
     def take_held(self) -> HeldFolders:
         """Return the held folders, which are the caller's from now on; the sandbox has ended."""

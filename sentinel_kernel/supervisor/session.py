@@ -159,6 +159,8 @@ class Session:
         """Refresh the workspace and forget the last cell's violations, then answer; not before the last one's end."""
         if self._files is not None:
             self._files.cell_waits(message)
+        if self.life.current is not None and self.life.current.sandbox.live:
+            self.watchers.refresh([mount.context for mount in self.life.current.sandbox.live])
         self._in_turn(partial(self._begin_cell, identifier, message))
 
     def _begin_cell(self, identifier: object, message: dict[str, Any]) -> None:

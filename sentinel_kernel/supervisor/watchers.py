@@ -14,7 +14,7 @@ from sentinel_kernel.supervisor.recorder import Recorder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from sentinel_kernel.supervisor.current import Current
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.live_mounts import LiveMounts
     from sentinel_kernel.supervisor.network.way_out import WayOut
     from sentinel_kernel.supervisor.proxying import Proxying
+    from sentinel_kernel.supervisor.refreshing import Refreshing
 
 
 class _Inside(Keeper):
@@ -63,6 +64,7 @@ class Watchers:
         self._ledger, self._keepers = ledger, keepers
         self._explaining: Explaining | None = None
         self._live_mounts: LiveMounts | None = None
+        self._refreshing: Refreshing | None = None
         # The last one: it notes what the others found.
         keepers += [self.recorder, _Inside(self._serve_inside)]
 
@@ -87,6 +89,15 @@ class Watchers:
             self._live_mounts = LiveMounts(self.recorder.note)
             self._keepers.append(self._live_mounts)
         return self._live_mounts
+
+    def refresh(self, contexts: Sequence[int]) -> None:
+        """Make folders that are shown live show what changed on the host; a keeper is busy meanwhile."""
+        if self._refreshing is None:
+            from sentinel_kernel.supervisor.refreshing import Refreshing  # noqa: PLC0415 - few sandboxes have one
+
+            self._refreshing = Refreshing(self.recorder.note)
+            self._keepers.append(self._refreshing)
+        self._refreshing.start(contexts)
 
     def _serve_inside(self, current: Current) -> None:
         """Bring in who serves what boot has bound inside."""
