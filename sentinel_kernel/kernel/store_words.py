@@ -8,6 +8,7 @@ from sentinel_kernel.policy.sizes_in_words import size_text
 _REASONS = {
     "no_space": ("the disk has room for {room} more", "磁盘仅剩 {room} 可用空间"),
     "not_writable": ("its folder may not be written to", "其文件夹不可写入"),
+    "too_many": ("more than 100,000 files are held", "待提交文件超过 100,000 个"),
     "unreadable": ("its folder can't be reached", "无法访问其文件夹"),
 }
 

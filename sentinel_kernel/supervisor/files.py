@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     Reply = Callable[[Fields], None]
 
 _WAIT_SECONDS = 15.0
-"""How long a cell's end, and the next one's begin, wait at most: what takes longer goes on beside the cells."""
+"""How long a cell's begin waits at most: what takes longer goes on beside the cells."""
+
+_REPLY_SECONDS = 2.0
+"""How long a cell's reply waits for new files to be in the folder."""
+_LOOKED_AT_AT_ONCE = 200
+_QUIET_SECONDS = 0.05
+"""How long a cell's begin waits where more files are held and none is known to have changed."""
 
 _IDLE_SECONDS = 1.0
 """After so long without work the process goes; the next one starts in a millisecond."""
@@ -68,6 +74,8 @@ class Files(Keeper):
         """Why the process failed, in its own words."""
         self._ending = False
         self._begin_waits = False
+        self._settles_change = False
+        """Whether the end that is dealt with is of a cell that changed something for sure."""
         self._until = 0.0
         self._last_work = 0.0
         self._trial = ""
@@ -115,6 +123,10 @@ class Files(Keeper):
     def cell_waits(self, message: Fields) -> None:
         """Take note that a cell wants to begin; what an earlier dry run left is taken back before."""
         self._begin_waits = True
+        if not self._settles_change and not self._taking_back:
+            # The look at many held files is worth no wait where nothing says that they changed.
+            patient = self._held <= _LOOKED_AT_AT_ONCE
+            self._until = time.monotonic() + (_WAIT_SECONDS if patient else _QUIET_SECONDS)
         if self._trial == "left" and not message.get("dry_run"):
             self._take_back()
             self._until = time.monotonic() + _WAIT_SECONDS
@@ -149,8 +161,8 @@ class Files(Keeper):
         if usage is None:
             return
         changed = usage != self._seen
-        if not changed and not self._held:
-            return
+        if not changed and (not self._held or (self._settle is not None and not self._settles_change)):
+            return  # nothing there, or it is being looked at already: such looks pile up for quick cells else
         self._token += 1
         self._settle = {
             "do": "settle",
@@ -161,8 +173,8 @@ class Files(Keeper):
         }
         self._seen, self._tries = usage, 0
         # A file that was written over in place changes neither number: what is held is looked at without waiting.
-        self._ending = changed
-        self._until = time.monotonic() + _WAIT_SECONDS
+        self._ending = self._settles_change = changed
+        self._until = time.monotonic() + _REPLY_SECONDS
         self._start_settling()
 
     def request(self, identifier: object, message: Fields, reply: Reply) -> None:

@@ -13,6 +13,7 @@ from sentinel_kernel.workspace.giving_up import give_up
 from sentinel_kernel.workspace.journal import MOST_PATHS
 from sentinel_kernel.workspace.layer import folder_of, status_of
 from sentinel_kernel.workspace.marks import key_of
+from sentinel_kernel.workspace.saving import MAXIMUM_FILES
 from sentinel_kernel.workspace.store import GRACE_SECONDS, retain, room
 
 TYPE_CHECKING = False
@@ -68,7 +69,7 @@ class CellEnds:
         sizes = sum(max(0, now[path].size) for path in committed)
         held, size = found.held - len(committed), found.bytes - sizes
         waiting = _waiting(now, step) if message.get("commit") == "new" else []
-        risk, risk_bytes = self._look_at_risk(size)
+        risk, risk_bytes = self._look_at_risk(held, size)
         leaving = self._look_at_store()
         self.worth_telling = bool(
             step or unknown or committed or outcome.failed_count or leaving or risk != self._risk
@@ -145,8 +146,10 @@ class CellEnds:
                 return key_of(status)
         return key
 
-    def _look_at_risk(self, size: int) -> tuple[str, int]:
+    def _look_at_risk(self, held: int, size: int) -> tuple[str, int]:
         """Return why what is held could not be saved now, and how much there is room for."""
+        if held > MAXIMUM_FILES:
+            return "too_many", 0
         if not size:
             return "", 0
         why, free = room(self._store)

@@ -15,6 +15,7 @@ import time
 
 from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.record import MutableRecord, Record, fresh
+from sentinel_kernel.workspace.folder_order import folders_of, names_of
 from sentinel_kernel.workspace.store import MANIFEST, PART, leave_word, reserve
 
 TYPE_CHECKING = False
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.workspace.store import StoreSettings
 
-_MAXIMUM_DEPTH = 64
-_MAXIMUM_FILES = 100_000
+MAXIMUM_FILES = 100_000
+_SHARE_FILES = 2_000
+"""Of a folder, before the others have had their turn."""
+_TURNS, _EMPTY_TURN = 3, 2
 _MAXIMUM_SKIPPED = 20
-_MAXIMUM_FOLDERS = 20_000
 _MAXIMUM_DELETED_BYTES = 8 << 20
 """Of the names in the list of deleted files."""
 
@@ -77,7 +79,6 @@ class _Budget:
         self.lower = lower
         """The host's folder, or -1: what is there just so is not copied."""
         self._deleted_left = _MAXIMUM_DELETED_BYTES
-        self.folders = 0
         self.copies: dict[tuple[int, int], str] = {}
         """(device, inode) of a file with several names -> where it was copied to."""
         self._keeps_holes: bool | None = None
@@ -143,7 +144,7 @@ def save(
         try:
             layer = os.fstatvfs(source.upper)
             budget = _Budget(layer.f_blocks * layer.f_frsize - result.bytes, target, place, source.lower)
-            _copy_directory(source.upper, "", result, budget, 0)
+            _copy_tree(source.upper, result, budget)
         except OSError as error:
             result.skip("the rest", error.strerror or "error")
         deleted = result.deleted[before[2] :]
@@ -203,53 +204,66 @@ def _forget_part(store: str, part: str) -> None:
         shutil.rmtree(os.path.join(store, part), ignore_errors=True)
 
 
-def _copy_directory(source: int, relative: str, result: Salvaged, budget: _Budget, depth: int) -> None:
-    if depth > _MAXIMUM_DEPTH:
-        result.skip(relative, f"deeper than {_MAXIMUM_DEPTH} folders")
-        return
-    with os.scandir(source) as entries:
-        names = sorted(entry.name for entry in entries)
-    for name in names:
-        path = f"{relative}/{name}" if relative else name
-        try:
-            status = os.stat(name, dir_fd=source, follow_symlinks=False)
-        except OSError as error:
-            result.skip(path, error.strerror or "error")
-            continue
-        mode = status.st_mode
-        if stat.S_ISCHR(mode) and status.st_rdev == 0:
-            # A whiteout: the file below was deleted (overlayfs).
-            if budget.lists(path):
-                result.deleted.append(path)
-            else:
-                result.skip(path, "deleted, and the list of deleted files is full")
-        elif stat.S_ISDIR(mode):
-            if name in _CACHES:
+def _copy_tree(source: int, result: Salvaged, budget: _Budget) -> None:
+    """Copy what is in ``source``: in three turns, folders above first, so that no junk takes the place of results.
+
+    First a share of each folder's files that are not empty, then their rest, then empty ones. No folder's names are
+    held whole.
+    """
+    folders = folders_of(source, _CACHES, result.skip)
+    for turn in range(_TURNS):
+        left = []
+        for path in folders:
+            try:
+                descriptor = open_beneath(source, path or ".", os.O_RDONLY | os.O_DIRECTORY)
+            except OSError as error:
+                result.skip(path or "the rest", error.strerror or "error")
                 continue
-            _enter(source, name, path, result, budget, depth)
-        elif stat.S_ISREG(mode):
-            if result.files >= _MAXIMUM_FILES:
-                result.skip(path, f"more than {_MAXIMUM_FILES} files")
-                return
-            _copy_file(source, name, path, result, budget)
-        else:
-            result.skip(path, "neither a file nor a folder")
+            try:
+                if _copy_files(descriptor, path, result, budget, turn):
+                    left.append(path)
+            except OSError as error:
+                result.skip(path or "the rest", error.strerror or "error")
+            finally:
+                os.close(descriptor)
+        folders = left
 
 
-def _enter(source: int, name: str, path: str, result: Salvaged, budget: _Budget, depth: int) -> None:
-    budget.folders += 1
-    if budget.folders > _MAXIMUM_FOLDERS:
-        result.skip(path, f"more than {_MAXIMUM_FOLDERS} folders")
-        return
-    try:
-        directory = open_beneath(source, name, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        result.skip(path, error.strerror or "error")
-        return
-    try:
-        _copy_directory(directory, path, result, budget, depth + 1)
-    finally:
-        os.close(directory)
+def _copy_files(source: int, relative: str, result: Salvaged, budget: _Budget, turn: int) -> bool:
+    """Copy the files of a folder whose turn it is; tell whether there are others. Raises OSError."""
+    number, more = 0, False
+    with contextlib.closing(names_of(source)) as names:
+        for name in names:
+            path = f"{relative}/{name}" if relative else name
+            try:
+                status = os.stat(name, dir_fd=source, follow_symlinks=False)
+            except OSError as error:
+                if turn == 0:
+                    result.skip(path, error.strerror or "error")
+                continue
+            if not stat.S_ISREG(status.st_mode):
+                if turn == 0 and not stat.S_ISDIR(status.st_mode):
+                    _note_special(path, status, result, budget)
+                continue
+            number += status.st_size > 0
+            its_turn = _EMPTY_TURN if not status.st_size else int(number > _SHARE_FILES)
+            more = more or its_turn > turn
+            if its_turn != turn:
+                continue
+            if result.files >= MAXIMUM_FILES:
+                result.skip(path, f"more than {MAXIMUM_FILES} files")
+            else:
+                _copy_file(source, name, path, result, budget)
+    return more
+
+
+def _note_special(path: str, status: os.stat_result, result: Salvaged, budget: _Budget) -> None:
+    if not stat.S_ISCHR(status.st_mode) or status.st_rdev != 0:
+        result.skip(path, "neither a file nor a folder")
+    elif budget.lists(path):  # a whiteout: the file below was deleted (overlayfs)
+        result.deleted.append(path)
+    else:
+        result.skip(path, "deleted, and the list of deleted files is full")
 
 
 def _copy_file(source: int, name: str, path: str, result: Salvaged, budget: _Budget) -> None:

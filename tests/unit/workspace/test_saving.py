@@ -82,3 +82,19 @@ def test_the_list_of_deleted_files_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "_MAXIMUM_DELETED_BYTES", 10)
     budget = module._Budget(0, "")
     assert [budget.lists("x" * 6) for _ in range(2)] == [True, False]
+
+
+def test_junk_takes_no_place_of_results(layer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAXIMUM_FILES", 40)
+    monkeypatch.setattr(module, "_SHARE_FILES", 15)
+    for junk, content in ((".a", ""), (".b", "x")):
+        (layer / junk).mkdir()
+        for number in range(60):
+            (layer / junk / str(number)).write_text(content)
+    (layer / "result.csv").write_text("hours of work")
+    (layer / "deep" / "more.csv").write_text("as well")
+    result = saved(layer, tmp_path / "store")
+    files = Path(result.path) / "files"
+    assert (files / "result.csv").read_text() == "hours of work"
+    assert (files / "deep" / "more.csv").exists()
+    assert (result.files, result.left_out) == (40, 82)
