@@ -67,6 +67,12 @@ def _parts(diff: Json, pictures: Pictures, *, chinese: bool) -> list[Part]:
     kind = files_words.KINDS.get(str(diff.get("kind")), ("changed", "已修改"))
     heading = f"{files_words.path_of(diff)} · {files_words.say(kind, chinese=chinese)}"
     parts = [rendering.heading_part(heading)]
+    if diff.get("conflict") is True:
+        both = (
+            "changed on both sides: - is this machine's version, + the cell's; a commit keeps both",
+            "两侧均已更改：- 为此机器上的版本，+ 为单元格的版本；提交会保留两者",
+        )
+        parts.append(_line(files_words.say(both, chinese=chinese)))
     shown = _FORMS.get(str(diff.get("form")))
     if diff.get("form") == "image":
         parts.append(_images(diff, pictures, chinese=chinese))

@@ -168,6 +168,7 @@ def _difference(layer: Layer, change: Change) -> Json:
         "path": change.path,
         "layer": change.layer,
         "kind": change.kind,
+        "conflict": change.conflict,
         "size": change.size,
         "host_size": change.host_size,
         **fields,

@@ -70,12 +70,13 @@ class Outcome(MutableRecord):
         if len(self.failed) < _NAMED:
             self.failed.append((change.path, change.layer, code))
 
-    def done(self, change: Change) -> None:
-        """Note one that was."""
+    def done(self, change: Change, placed: str = "") -> None:
+        """Note one that was, under the name ``placed`` where that is another."""
         self.count += 1
         self.bytes += max(0, change.size)
         if len(self.paths) < _NAMED:
-            self.paths.append(change.path)
+            above, _, name = change.path.rpartition("/")
+            self.paths.append(f"{above}/{placed or name}" if above else placed or name)
 
 
 def questions(change: Change) -> tuple[str, ...]:
@@ -301,7 +302,7 @@ class _Commit:
             self._staging.drop(staged)
             raise
         os.close(staged.writer)
-        self._outcome.done(change)
+        self._outcome.done(change, placed)
         if not placed and (self._by_itself or len(self._outcome.placed) < _MOST_PLACED):
             self._outcome.placed[change.layer, change.path] = key_of(there)
         if host is not None:

@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sentinel_kernel.workspace.line_changes import Edit
+
 LINE_CHARACTERS = 300
 _LOOKED_AT = 8192
 
@@ -62,10 +64,9 @@ def unified(old: str, new: str, budget: Budget) -> tuple[list[str], int, int]:
     removed = sum(step[0] == "-" for step in steps)
     shown: list[str] = []
     for hunk in hunks(steps):
-        first = hunk[0]
         if budget.take("@" * 30) is None:
             break
-        shown.append(f"@@ -{first[1] + 1} +{first[2] + 1} @@")
+        shown.append(f"@@ -{_span(hunk, '+', 0)} +{_span(hunk, '-', 1)} @@")
         for kind, left, right in hunk:
             line = budget.take(kind + (new_lines[right] if kind == "+" else old_lines[left]))
             if line is None:
@@ -74,6 +75,14 @@ def unified(old: str, new: str, budget: Budget) -> tuple[list[str], int, int]:
         if budget.cut:
             break
     return shown, added, removed
+
+
+def _span(hunk: Sequence[Edit], other: str, side: int) -> str:
+    """Return where a hunk begins on one side, and how many lines it has there: ``diff -u`` leaves out a one."""
+    places = [(step[1], step[2])[side] for step in hunk if step[0] != other]
+    if not places:
+        return f"{(hunk[0][1], hunk[0][2])[side]},0"
+    return f"{places[0] + 1}" if len(places) == 1 else f"{places[0] + 1},{len(places)}"
 
 
 def _lines(text: str) -> Sequence[str]:

@@ -119,3 +119,23 @@ def test_a_commit_over_a_file_is_taken_back(book: Notebook, work: Path) -> None:
     book.run("%sentinel_undo")
     assert (work / "theirs.csv").read_text() == "theirs"
     assert book.run("print(open('theirs.csv').read(), end='')").text == "the cell's"
+
+
+def test_a_change_on_both_sides_is_told_and_put_beside_with_its_ending(book: Notebook, work: Path) -> None:
+    book.run(write("both.csv", "the cell's"))
+    book.run("x = open('both.csv', 'a'); _ = x.write(' more'); x.flush()")
+    wait_until(lambda: (work / "both.csv").read_text() == "the cell's more", "what is open")
+    (work / "both.csv").write_text("the person's own")
+    book.run("_ = x.write(' and more'); x.close()")
+    told = " ".join(book.run("%sentinel_files --diff both.csv").bundles("text/plain"))
+    assert "changed on both sides" in told
+    line = book.send("%sentinel_commit both.csv", allow_stdin=True)
+    book.client.get_stdin_msg(timeout=60)
+    book.client.input("y")
+    told = " ".join(book.collect(line)[0].bundles("text/plain"))
+    beside = [path.name for path in work.glob("both.sentinel-*.csv")]
+    assert len(beside) == 1
+    assert beside[0] in told
+    assert "both.csv" not in told
+    assert (work / beside[0]).read_text() == "the cell's more and more"
+    assert (work / "both.csv").read_text() == "the person's own"

@@ -59,7 +59,7 @@ def next_row(row: list[int], was: str, new: list[str]) -> list[int]:
 def test_a_text_is_a_unified_diff_with_its_counts() -> None:
     told = difference("notes.txt", b"one\ntwo\nthree\n", b"one\n2\nthree\nfour\n")
     assert told["form"] == "text"
-    assert told["lines"] == ["@@ -1 +1 @@", " one", "-two", "+2", " three", "+four"]
+    assert told["lines"] == ["@@ -1,3 +1,4 @@", " one", "-two", "+2", " three", "+four"]
     assert (told["added"], told["removed"], told["cut"]) == (2, 1, False)
 
 
