@@ -48,6 +48,7 @@ def end_fields(cell: Cell) -> Json:
         "msg_id": cell.request.msg_id[:_NAME_CHARACTERS],
         "status": "error" if cell.ename else "ok",
         "ename": cell.ename,
+        "execution_count": cell.execution_count,
         "explained": cell.explained,
     }
 

@@ -158,6 +158,11 @@ def _after(name: str, answer: Json, *, chinese: bool) -> list[str]:
             if chinese
             else f"Still held in the sandbox: {files_words.files(held, chinese=False)} (%sentinel_files)."
         )
+    cell = str(answer.get("cell") or "")
+    if cell.isdecimal() and cell.isascii():
+        notes.insert(
+            0, f"这些是单元格 [{cell}] 的更改。" if chinese else f"It was cell [{cell}] that wrote them."
+        )
     steps = _number(answer, "steps")
     if name == "undone" and steps:
         notes.append(

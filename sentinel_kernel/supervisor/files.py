@@ -167,7 +167,7 @@ class Files(Keeper):
         self._settle = {
             "do": "settle",
             "token": self._token,
-            "cell": str(message.get("msg_id") or "")[:64],
+            "cell": str(message.get("execution_count") or "")[:64],
             "commit": self._mode(),
             "first": self._first,
         }

@@ -311,6 +311,7 @@ def _undo(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
     outcome = undo(workspace.layers, journal, workspace.held())
     journal.follow(workspace.held(), workspace.layers)
     return {
+        "cell": outcome.cell,
         "undone": asked.Tally(outcome.count, outcome.bytes, tuple(outcome.paths)).to_json(),
         "failed": asked.Failures(outcome.failed_count, tuple(outcome.failed)).to_json(),
         "steps": len(journal.steps),

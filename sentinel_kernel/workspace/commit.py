@@ -53,6 +53,8 @@ _MOST_PLACED = 20_000
 class Outcome(MutableRecord):
     """What came of it; lists hold the first ones, counts are of all."""
 
+    cell: str = ""
+    """Of an undo: the execution count of the cell whose files were taken back; empty where a person's commit was."""
     count: int = 0
     bytes: int = 0
     paths: list[str] = fresh(default_factory=list)

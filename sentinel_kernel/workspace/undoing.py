@@ -31,6 +31,7 @@ def undo(layers: Mapping[str, Layer], journal: Journal, now: Mapping[Path, Chang
     """
     outcome = Outcome()
     step = journal.steps.pop()
+    outcome.cell = step.cell
     # What is in a folder goes before the folder, and comes after it.
     for entry in sorted(step.entries, key=lambda entry: (entry.before is not None, _order(entry))):
         try:
