@@ -176,7 +176,7 @@ def path_of(entry: Json) -> str:
 def named(paths: Sequence[object], count: int, *, chinese: bool) -> str:
     """Return the first paths, each made safe to show, and how many more there are."""
     shown = ("、" if chinese else ", ").join(
-        rendering.printable(path, _PATH_CHARACTERS) for path in paths[:_NAMED]
+        f"`{rendering.printable(path, _PATH_CHARACTERS).replace('`', '?')}`" for path in paths[:_NAMED]
     )
     more = count - min(len(paths), _NAMED)
     if more <= 0:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 import time
 
-from sentinel_kernel.policy.committable import REFUSED
 from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.workspace import request as asked
+from sentinel_kernel.workspace.agreeing import Asking
 from sentinel_kernel.workspace.change import as_own
-from sentinel_kernel.workspace.commit import Outcome, commit, questions, settle
+from sentinel_kernel.workspace.commit import Outcome, commit, settle
 from sentinel_kernel.workspace.difference import READ_BYTES, difference
 from sentinel_kernel.workspace.journal import MOST_PATHS
 from sentinel_kernel.workspace.listing import Bounds, changes
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _PROGRESS_SECONDS = 0.5
-_MOST_QUESTIONED = 100_000
-"""The most paths that one yes can be about: what was asked for is known one by one."""
 
 
 class Workspace(MutableRecord):
@@ -176,7 +173,7 @@ def _difference(layer: Layer, change: Change) -> Json:
 
 
 def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int, int], None]) -> Json:
-    asking = _Asking(wanted)
+    asking = Asking(wanted)
     for change in _meant(workspace, wanted):
         asking.look_at(change)
     if not asking.count and wanted.paths:
@@ -207,65 +204,6 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
         "failed": asked.Failures(outcome.failed_count, tuple(outcome.failed)).to_json(),
         **_left(workspace),
     }
-
-
-class _Asking:
-    """What a commit needs a yes for, and what of that the person has said yes to."""
-
-    def __init__(self, wanted: FilesRequest) -> None:
-        self._wanted = wanted
-        self._digest = hashlib.blake2b(digest_size=16)
-        self._counts: dict[str, int] = {}
-        self._paths: dict[str, list[str]] = {}
-        self._questioned: set[bytes] = set()
-        self.count = 0
-
-    def look_at(self, change: Change) -> None:
-        """Take note of one change."""
-        self.count += 1
-        wanted = self._questions(change)
-        for what in wanted:
-            self._counts[what] = self._counts.get(what, 0) + 1
-            named = self._paths.setdefault(what, [])
-            if len(named) < asked.NAMED_PATHS:
-                named.append(change.path)
-        if wanted:
-            identity = _identity(change)
-            self._digest.update(identity)
-            if len(self._questioned) < _MOST_QUESTIONED:
-                self._questioned.add(identity)
-
-    def _questions(self, change: Change) -> tuple[str, ...]:
-        found = questions(change)
-        return found or (("new",) if self._wanted.ask_new and change.committable not in REFUSED else ())
-
-    @property
-    def seen(self) -> str:
-        """What names all that needs a yes, as it is now."""
-        return self._digest.hexdigest()
-
-    @property
-    def open(self) -> bool:
-        """Whether the person has to be asked: something else is in question than was answered."""
-        return bool(self._counts) and (
-            not set(self._counts) <= self._wanted.answers or self._wanted.seen != self.seen
-        )
-
-    def agreed(self, change: Change) -> bool:
-        """Tell whether a change needs no yes, or is the very one that the person was asked about."""
-        return not self._questions(change) or _identity(change) in self._questioned
-
-    def needs(self) -> list[Json]:
-        """Return what has to be asked."""
-        return [
-            {"what": what, "count": count, "paths": self._paths[what]}
-            for what, count in sorted(self._counts.items())
-        ]
-
-
-def _identity(change: Change) -> bytes:
-    text = repr((change.layer, change.path, change.kind, change.cell_key, change.host_key, questions(change)))
-    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 def _discard(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int, int], None]) -> Json:

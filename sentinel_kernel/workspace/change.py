@@ -40,6 +40,8 @@ class Change(Record):
     """It may be committed without anybody being asked, where the profile commits new files."""
     waits: str = ""
     """Why a new plain file of no danger is none of those (policy/committable.py); else empty."""
+    inside: int = 0
+    """Of a host's folder that was deleted: how many files and folders go with it, as far as was counted."""
     executable: bool = False
     binary: bool = False
     """Its beginning holds a zero byte."""

@@ -16,6 +16,7 @@ from sentinel_kernel.policy import committable
 from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.change import Change
+from sentinel_kernel.workspace.deleted_folder import contents_of
 from sentinel_kernel.workspace.giving_up import Settled
 from sentinel_kernel.workspace.layer import MAXIMUM_DEPTH, MAXIMUM_PATH_BYTES, open_plain, status_of
 from sentinel_kernel.workspace.marks import (
@@ -250,7 +251,8 @@ class _Walk:
             return
         # One whiteout may stand for many files: its ctime is the last deletion's, as the folder's mtime is.
         before = min(upper.st_ctime_ns, os.fstat(level.upper).st_mtime_ns)
-        yield self._deleted(path, lower, upper, level.refused, conflict=lower.st_ctime_ns > before)
+        conflict = lower.st_ctime_ns > before
+        yield self._deleted(level, path, lower, upper, conflict=conflict)
 
     def _replaced(self, level: _Level) -> Iterator[Change]:
         """Tell of what the cell deleted with the host's folder before it made its own there."""
@@ -271,17 +273,27 @@ class _Walk:
                 if lower is None or lower.st_ctime_ns > made or status_of(level.upper, name) is not None:
                     continue
                 path = f"{level.path}/{name}" if level.path else name
-                yield self._deleted(path, lower, None, level.refused, conflict=False)
+                yield self._deleted(level, path, lower, None, conflict=False)
         except OSError:
             self._bounds.unreadable += 1
         finally:
             os.close(listed)
 
     def _deleted(
-        self, path: str, lower: os.stat_result, upper: os.stat_result | None, refused: str, *, conflict: bool
+        self,
+        level: _Level,
+        path: str,
+        lower: os.stat_result,
+        upper: os.stat_result | None,
+        *,
+        conflict: bool,
     ) -> Change:
         is_folder = stat.S_ISDIR(lower.st_mode)
-        reason = refused or self._reason(path, os.path.basename(path))
+        reason = level.refused or self._reason(path, os.path.basename(path))
+        inside, size = 0, lower.st_size
+        if is_folder:
+            gone = contents_of(level.lower, path, lambda inner: self._reason(inner, os.path.basename(inner)))
+            inside, size, reason = gone.count, gone.bytes, reason or gone.reason
         if not is_folder and not stat.S_ISREG(lower.st_mode):
             reason = reason or committable.OVER_SPECIAL
         return Change(
@@ -289,8 +301,9 @@ class _Walk:
             layer=self._layer.name,
             kind=kinds.DELETED,
             is_folder=is_folder,
-            host_size=-1 if is_folder else lower.st_size,
+            host_size=size,
             conflict=conflict,
+            inside=inside,
             committable=reason,
             host_key=key_of(lower),
             cell_key=_ABSENT if upper is None else key_of(upper),

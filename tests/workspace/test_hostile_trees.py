@@ -121,12 +121,12 @@ _TREES = [
     ),
     Tree(
         "a setuid file",
-        "open('f', 'w').write('x'); os.chmod('f', 0o6755); tell(os.stat('f').st_mode & 0o6000 == 0o6000)",
+        "open('f', 'w').write('x'); os.chmod('f', 0o2755); tell(os.stat('f').st_mode & 0o2000 == 0o2000)",
         {"f": "x"},
     ),
     Tree(
         "a setuid folder",
-        "os.mkdir('d'); os.chmod('d', 0o7777); open('d/f', 'w').write('x'); tell(1)",
+        "os.mkdir('d'); os.chmod('d', 0o3777); open('d/f', 'w').write('x'); tell(1)",
         {"d": "/", "d/f": "x"},
     ),
     Tree(

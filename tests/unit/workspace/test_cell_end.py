@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sentinel_kernel.policy.committable import Surroundings
+from sentinel_kernel.policy.committable import VERSION_CONTROL, Surroundings, why_asked
 from sentinel_kernel.workspace import cell_end
 from sentinel_kernel.workspace.answering import Workspace
 from sentinel_kernel.workspace.cell_end import CellEnds
+from sentinel_kernel.workspace.deleted_folder import contents_of
 from sentinel_kernel.workspace.journal import Journal
 from sentinel_kernel.workspace.layer import Layer
 from sentinel_kernel.workspace.store import StoreSettings
@@ -68,3 +69,15 @@ def test_what_waits_is_told_with_the_reason(workspace: Workspace, tmp_path: Path
     told = {one["path"]: one["why"] for one in ended.waiting}
     assert told == {"model.pkl": "model", "page.html": "waits", "a.csv": "sparse"}
     assert os.listdir(tmp_path / "lower") == []
+
+
+def test_a_deleted_folder_counts_with_what_is_in_it(workspace: Workspace, tmp_path: Path) -> None:
+    inside = tmp_path / "lower" / "project" / ".git"
+    inside.mkdir(parents=True)
+    for number in range(5):
+        (inside.parent / f"{number}.txt").write_text("precious")
+    (tmp_path / "upper" / "other").mkdir()
+    layer = workspace.layers["workspace"]
+    found = contents_of(layer.lower, "project", lambda path: why_asked("/work", path, Surroundings()))
+    assert (found.count, found.bytes, found.reason) == (6, 40, VERSION_CONTROL)
+    assert contents_of(layer.lower, "gone", lambda _: "").reason == VERSION_CONTROL

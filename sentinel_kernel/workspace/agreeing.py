@@ -1,0 +1,89 @@
+"""What a commit needs a person's yes for, and whether a yes was given to just that."""
+
+from __future__ import annotations
+
+import hashlib
+
+from sentinel_kernel.policy.committable import CONFIGURATION, EXECUTABLE, LOADED, REFUSED, VERSION_CONTROL
+from sentinel_kernel.workspace import request as asked
+from sentinel_kernel.workspace.commit import questions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sentinel_kernel.workspace.change import Change
+    from sentinel_kernel.workspace.request import FilesRequest
+
+    Json = dict[str, Any]
+
+_WORST = {reason: rank for rank, reason in enumerate((VERSION_CONTROL, LOADED, CONFIGURATION, EXECUTABLE))}
+_MOST_QUESTIONED = 100_000
+"""The most paths that one yes can be about: what was asked for is known one by one."""
+
+
+class Asking:
+    """What a commit needs a yes for, and what of that the person has said yes to."""
+
+    def __init__(self, wanted: FilesRequest) -> None:
+        """Begin with nothing looked at; ``wanted`` has what was answered."""
+        self._wanted = wanted
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._counts: dict[str, int] = {}
+        self._paths: dict[str, list[tuple[int, int, str]]] = {}
+        """How bad, which, path: what is asked about names the worst first."""
+        self._questioned: set[bytes] = set()
+        self.count = 0
+
+    def look_at(self, change: Change) -> None:
+        """Take note of one change."""
+        self.count += 1
+        wanted = self._questions(change)
+        for what in wanted:
+            self._counts[what] = self._counts.get(what, 0) + 1 + change.inside
+            named = self._paths.setdefault(what, [])
+            named.append((_WORST.get(change.committable, len(_WORST)), self.count, change.path))
+            if len(named) > 2 * asked.NAMED_PATHS:
+                named.sort()
+                del named[asked.NAMED_PATHS :]
+        if wanted:
+            identity = _identity(change)
+            self._digest.update(identity)
+            if len(self._questioned) < _MOST_QUESTIONED:
+                self._questioned.add(identity)
+
+    def _questions(self, change: Change) -> tuple[str, ...]:
+        found = questions(change)
+        return found or (("new",) if self._wanted.ask_new and change.committable not in REFUSED else ())
+
+    @property
+    def seen(self) -> str:
+        """What names all that needs a yes, as it is now."""
+        return self._digest.hexdigest()
+
+    @property
+    def open(self) -> bool:
+        """Whether the person has to be asked: something else is in question than was answered."""
+        return bool(self._counts) and (
+            not set(self._counts) <= self._wanted.answers or self._wanted.seen != self.seen
+        )
+
+    def agreed(self, change: Change) -> bool:
+        """Tell whether a change needs no yes, or is the very one that the person was asked about."""
+        return not self._questions(change) or _identity(change) in self._questioned
+
+    def needs(self) -> list[Json]:
+        """Return what has to be asked."""
+        return [
+            {
+                "what": what,
+                "count": count,
+                "paths": [path for *_, path in sorted(self._paths[what])[: asked.NAMED_PATHS]],
+            }
+            for what, count in sorted(self._counts.items())
+        ]
+
+
+def _identity(change: Change) -> bytes:
+    text = repr((change.layer, change.path, change.kind, change.cell_key, change.host_key, questions(change)))
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
