@@ -314,8 +314,8 @@ def saved(count: int) -> Words:
     """Return the notice that new files were committed by themselves, for the first time."""
     verb, kind = ("was", "new file") if count == 1 else ("were", "new files")
     return Words(
-        f"{count} {kind} {verb} saved in the notebook's folder.",
-        f"{count} 个新文件已保存到笔记本所在文件夹。",
+        f"{count} {kind} {verb} saved on this machine, where the cell wrote {'it' if count == 1 else 'them'}.",
+        f"{count} 个新文件已保存到此机器上单元格写入的位置。",
         "%sentinel_undo takes them back. This is said once; new data files are saved at each cell's end.",
         "%sentinel_undo 可以撤销。此提示只出现一次；之后每个单元格结束时都会保存新的数据文件。",
     )

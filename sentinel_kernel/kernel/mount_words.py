@@ -215,6 +215,16 @@ class MountWords:
             f"未允许文件夹 {shown!r}：回答为否，或没有回答。一切保持不变。",
         )
 
+    def declined_to_write(self, path: str) -> str:
+        """Return why a folder that the profile wants written can only be read: the person's answer holds on."""
+        shown = rendering.printable(path, _CHARACTERS)
+        return self._say(
+            "you were asked whether cells may write it, and did not agree; that holds until the kernel ends. "
+            f"HINT → To be asked again: %sentinel_mount {shown} rw",
+            "系统询问过单元格能否写入，您没有同意；该回答在内核结束前有效。"
+            f"HINT → 如需再次询问：%sentinel_mount {shown} rw",
+        )
+
     def read_only(self, path: str, why: str) -> Json:
         """Return the bundle that tells that a folder which the profile wants writable can only be read."""
         shown = rendering.printable(path, _CHARACTERS)
@@ -243,16 +253,30 @@ class MountWords:
         )
         return rendering.table_bundle(title, self._rows([told.get("mount") or {}]), [note])
 
-    def listed(self, mounts: list[Json]) -> Json:
-        """Return the bundle of all that are shown."""
+    def listed(self, mounts: list[Json], of_profile: list[Json]) -> Json:
+        """Return the bundle of all that are shown, those that the profile shows by itself first."""
         title = self._say("Sentinel: folders shown", "Sentinel：已显示的文件夹")
+        rows = [
+            (path, f"{self._say('by the profile', '由配置显示')} ({mode})")
+            for path, mode in self._own(of_profile)
+        ]
         if not mounts:
             note = self._say(
                 "None were shown since the sandbox began. Type %sentinel_mount PATH, or %sentinel_mount PATH rw",
                 "沙箱启动以来没有显示其他文件夹。请输入 %sentinel_mount PATH 或 %sentinel_mount PATH rw",
             )
-            return rendering.table_bundle(title, [], [note])
-        return rendering.table_bundle(title, self._rows(mounts))
+            return rendering.table_bundle(title, rows, [note])
+        return rendering.table_bundle(title, [*rows, *self._rows(mounts)])
+
+    def _own(self, of_profile: list[Json]) -> Iterable[tuple[str, str]]:
+        modes = {
+            "ro": self._say("can be read", "只读"),
+            "overlay": self._say("what is written is held", "写入的内容会被保留在沙箱中"),
+            "rw": self._say("can be read; written once you have agreed", "可读；经您同意后可写"),
+        }
+        for one in of_profile:
+            path = rendering.printable(str(one.get("path")), _CHARACTERS)
+            yield path, modes.get(str(one.get("mode")), "")
 
     def _rows(self, mounts: Iterable[Json]) -> list[tuple[str, str]]:
         modes = {

@@ -61,7 +61,7 @@ class Mounting:
             self._request(
                 {"do": "list"},
                 current,
-                lambda told: done(self._words.listed(told.get("mounts") or [])),
+                lambda told: done(self._words.listed(told.get("mounts") or [], told.get("profile") or [])),
                 lambda told: refuse(self._words.refused("", told)),
             )
             return
@@ -130,7 +130,7 @@ class Mounting:
             def answered(answer: str) -> None:
                 self._answers[path] = answer
                 if answer != "yes":
-                    only_read(self._words.declined(path))
+                    only_read(self._words.declined_to_write(path))
                     return
                 fields = {
                     "do": "add",

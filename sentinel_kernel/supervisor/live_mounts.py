@@ -36,6 +36,7 @@ SECONDS = 20.0
 """How long a disk may take."""
 
 _ANSWER_BYTES = 128 * 1024
+_MOST_LISTED, _PATH_CHARACTERS = 64, 200
 _DESCRIPTORS = 4
 _SOCKET, _PIDFD, _PLACE = 3, 4, 5
 
@@ -91,7 +92,10 @@ class LiveMounts(Keeper):
         if current is None:
             done({"done": False, "code": "no_sandbox"})
         elif do == "list":
-            done({"done": True, "mounts": [mount.to_json() for mount in current.sandbox.live]})
+            rules = current.preparation.profile.filesystem.mounts
+            own = [{"path": rule.path[:_PATH_CHARACTERS], "mode": rule.mode} for rule in rules[:_MOST_LISTED]]
+            live = [mount.to_json() for mount in current.sandbox.live]
+            done({"done": True, "mounts": live, "profile": own})
         elif self._work is not None:
             done({"done": False, "code": "busy"})
         elif do == "look":

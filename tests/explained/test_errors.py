@@ -299,6 +299,18 @@ def test_errors_of_a_programs_own_are_left_alone(place: Place) -> None:
     assert faults == []
 
 
+def test_what_is_new_in_a_hidden_folder_is_not_said_to_exist(place: Place) -> None:
+    told = [
+        records(place.book.run(place.fill(f"open('{{outside}}/{how}")))
+        for how in ("no.csv', 'w')", "rivers.csv')")
+    ]
+    texts = [str(one[0]["message"]) for one in told]
+    assert "exists on this machine" not in texts[0]
+    assert "shows nothing to cells" in texts[0]
+    assert "exists on this machine" in texts[1]
+    assert str(told[1][0]["hint"]).count("%sentinel_mount") >= 1
+
+
 def test_a_threads_error_is_explained_below_what_python_prints(place: Place) -> None:
     code = "import threading\ndef load():\n    open('{outside}/rivers.csv')\nthread = threading.Thread(target=load)\n"
     result = place.book.run(place.fill(f"{code}thread.start()\nthread.join()"))

@@ -270,12 +270,12 @@ def test_what_is_written_to_a_hidden_folder_is_not_told_to_be_read_from_a_copy()
     written = complete(hidden, leeway=LEEWAY, code='open("/data/survey/y.csv", "w").write("x")')
     assert written.hint is not None
     assert "Write the file in the notebook's folder" in written.hint.en
-    assert "read it from there" not in written.hint.en
-    assert "再从那里读取" not in written.hint.zh
+    assert "copy what the cell needs" not in written.hint.en
+    assert "将所需内容复制到" not in written.hint.zh
     assert "does" not in written.values
     read = complete(hidden, leeway=LEEWAY, code='open("/data/survey/y.csv").read()')
     assert read.hint is not None
-    assert "read it from there" in read.hint.en
+    assert "copy what the cell needs" in read.hint.en
 
 
 def test_what_is_not_possible_is_said() -> None:
