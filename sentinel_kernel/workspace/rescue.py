@@ -50,13 +50,15 @@ def rescue(held: Folders, setup: FilesSetup) -> Json:
 
 def _rescue(held: Folders, setup: FilesSetup, notes: int) -> Json:
     done = _read(notes, _SAVED)
-    if done is not None:
+    known = _names(done)
+    left = [one for one in held.folders if one.name not in known]
+    if done is not None and not left:
         return {**done, "again": True}
     _make_room(notes)
     earlier = _read(notes, _SAVING) or {}
     name = new_name()
     _write(notes, _SAVING, {"part": PART + name}, setup)
-    sources = [Source(one.name, one.path, one.upper, one.lower) for one in held.folders]
+    sources = [Source(one.name, one.path, one.upper, one.lower) for one in left]
     saved = save(sources, setup.store, setup.kernel, name, str(earlier.get("part") or ""))
     fields = {
         "path": saved.path,
@@ -65,12 +67,18 @@ def _rescue(held: Folders, setup: FilesSetup, notes: int) -> Json:
         "skipped": saved.skipped,
         "left_out": saved.left_out,
     }
-    _write(notes, _SAVED, fields, setup)
+    _write(notes, _SAVED, {**fields, "folders": sorted(known | {one.name for one in left})}, setup)
     if saved.path and setup.store.url:
         start_upload(saved.path)
     with contextlib.suppress(OSError):
         retain(setup.store, time.time(), tells=False)
     return fields
+
+
+def _names(done: Json | None) -> set[str]:
+    """Return which folders were saved: the host keeps the first few alone for its next supervisor."""
+    named = done.get("folders") if done is not None else None
+    return set(map(str, named)) if isinstance(named, list) else set()
 
 
 def _make_room(notes: int) -> None:

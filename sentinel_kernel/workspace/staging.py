@@ -13,6 +13,7 @@ from sentinel_kernel.workspace.copying import copy_data, keeps_holes
 from sentinel_kernel.workspace.host_folder import ChangedMeanwhile, make_unfinished
 from sentinel_kernel.workspace.layer import Parents, open_plain, status_of
 from sentinel_kernel.workspace.marks import key_of
+from sentinel_kernel.workspace.store import reserve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ _DATABASE_ENDINGS = ("-journal", "-wal", "-shm")
 
 _LINKS = 10_000
 _TRIES = 3
-_LEFT_FREE_BYTES = 64 << 20
 
 
 class Staged:
@@ -147,17 +147,17 @@ class Staging:
         with contextlib.suppress(OSError), self._host.acting():
             writer, unfinished = make_unfinished(folder)
             staged = Staged(change, folder, unfinished, writer, status)
-            os.unlink(unfinished, dir_fd=folder)
             above, _, name = path.rpartition("/")
-            os.link(
-                name,
-                unfinished,
-                src_dir_fd=self._host.folder(above),
-                dst_dir_fd=folder,
-                follow_symlinks=False,
-            )
+            try:
+                os.unlink(unfinished, dir_fd=folder)
+                source = self._host.folder(above)
+                os.link(name, unfinished, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
+                opened, there = open_plain(folder, unfinished)
+            except OSError:
+                self.drop(staged)
+                raise
             os.close(writer)
-            staged.writer, there = open_plain(folder, unfinished)
+            staged.writer = opened
             if there.st_ino == inode and there.st_size == status.st_size:
                 return staged
             self.drop(staged)
@@ -173,7 +173,7 @@ class Staging:
             # What nobody was asked about has to fit with its holes as well: who copies it on may not keep them.
             cost = stored if self._keeps_holes and self._waits else cost
         space = os.fstatvfs(folder)
-        if space.f_bavail * space.f_frsize < cost + _LEFT_FREE_BYTES:
+        if space.f_bavail * space.f_frsize < cost + reserve(space):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def drop(self, staged: Staged) -> None:
