@@ -99,7 +99,9 @@ def test_folder_that_was_agreed_to_beforehand_is_written_and_asked_about_never(
     cell = talk.run(f"print(open({str(folder / 'agreed')!r} + '/out.txt', 'w').write('xyz'))")
     assert cell.text == "3\n", boxes(cell)
     assert (folder / "agreed" / "out.txt").read_text() == "xyz"
-    assert "by the profile (can be read; written once you have agreed)" in boxes(talk.run("%sentinel_mount"))[0]
+    assert (
+        "by the profile (can be read; written once you have agreed)" in boxes(talk.run("%sentinel_mount"))[0]
+    )
     # What is written there can't be taken back: there are no dry runs beside it.
     dry = talk.run(f"%%sentinel_dry_run\nopen({str(folder / 'agreed')!r} + '/dry.txt', 'w').write('x')")
     assert dry.content["ename"] == "DryRunError"
