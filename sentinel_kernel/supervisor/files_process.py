@@ -15,7 +15,7 @@ import socket
 from collections import deque
 
 from sentinel_kernel.linux.process import close_descriptors
-from sentinel_kernel.supervisor.helper_word import read_word
+from sentinel_kernel.supervisor.forked_word import read_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -43,7 +43,10 @@ def _writer(held: HeldFolders) -> tuple[int, int] | None:
 
 
 def _loaded(modules: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the folders that the host's Python, Jupyter and IPython load code or configuration from."""
+    """Return the folders that the host's Python, Jupyter and IPython load code or configuration from, as named.
+
+    The files process resolves them: one may lie on a disk that does not answer.
+    """
     home = os.environ.get("HOME") or "/"
     named = [os.environ.get(name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")]
     below = [os.path.join(home, name) for name in (".jupyter", ".ipython", ".local/share/jupyter")]
@@ -53,4 +56,4 @@ def _loaded(modules: tuple[str, ...]) -> tuple[str, ...]:
     ]
     shares = [os.path.join(prefix, name) for prefix in prefixes for name in ("etc", "share/jupyter")]
     folders = (*modules, *(path for path in named if path), *below, *system, *shares)
-    return tuple(dict.fromkeys(os.path.realpath(path) for path in folders if path.startswith("/")))
+    return tuple(dict.fromkeys(path for path in folders if path.startswith("/")))

@@ -15,8 +15,8 @@ import time
 from sentinel_kernel.linux.process import close_descriptors, die_with_parent
 from sentinel_kernel.policy.planning import hidden_paths
 from sentinel_kernel.policy.shown_folder import MODES, MOST, PLACE, Surroundings, name_for
-from sentinel_kernel.record import MutableRecord
-from sentinel_kernel.supervisor.helper_word import read_word
+from sentinel_kernel.record import MutableRecord, replace
+from sentinel_kernel.supervisor.forked_word import read_word
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.mount_layers import Task
 from sentinel_kernel.supervisor.mount_work import discard, sweep
@@ -164,7 +164,7 @@ class LiveMounts(Keeper):
             heard({"ok": False, "code": "failed", "detail": error.strerror or ""}, [])
             return
         if pid == 0:
-            _be_helper(theirs, current.sandbox.pidfd, current.sandbox.place, task)
+            _be_helper(theirs, current, task)
         theirs.close()
         self._work = _Work(pid, ours, time.monotonic() + SECONDS, current, heard)
 
@@ -245,7 +245,6 @@ def _task(current: Current, kind: str, message: dict[str, Any]) -> Task:
         mode=mode if mode in MODES else "ro",
         target=target,
         identity_seen=(int(seen[0]), int(seen[1])),
-        around=_surroundings(current),
         staging=plan.staging,
         started_by_root=plan.started_by_root,
         identity=plan.identity,
@@ -275,11 +274,12 @@ def _work_folders() -> str:
     return os.path.join(os.path.dirname(artifact_store()), "work")
 
 
-def _be_helper(sock: socket.socket, pidfd: int, place: int, task: Task) -> NoReturn:
+def _be_helper(sock: socket.socket, current: Current, task: Task) -> NoReturn:
     """Do the work in the forked process; never returns."""
     try:
-        alone((sock.fileno(), pidfd, place))
+        alone((sock.fileno(), current.sandbox.pidfd, current.sandbox.place))
         die_with_parent()
+        task = replace(task, around=_surroundings(current))  # here, as a path may lead to a disk that hangs
         own = socket.socket(fileno=_SOCKET)
         sock.detach()
         if task.kind == "show" and task.mode == "rw":

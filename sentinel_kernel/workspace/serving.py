@@ -13,6 +13,7 @@ import os
 import select
 
 from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.policy.committable import Surroundings
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.answering import Workspace, afterwards, answer
 from sentinel_kernel.workspace.cell_end import CellEnds
@@ -100,7 +101,8 @@ class _Serving:
         if self._made is None:
             layers = layers_of(self._held, self._setup)
             journal = Journal(self._held.history, self._setup.writer, self._setup.stamp)
-            self._made = Workspace(layers, self._setup.surroundings, journal)
+            loaded = dict.fromkeys(map(os.path.realpath, self._setup.surroundings.loaded))
+            self._made = Workspace(layers, Surroundings(tuple(loaded)), journal)
         return self._made
 
     def run(self) -> None:

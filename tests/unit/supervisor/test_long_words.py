@@ -11,7 +11,7 @@ import pytest
 
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.files_process import FilesProcess
-from sentinel_kernel.supervisor.helper_word import read_word
+from sentinel_kernel.supervisor.forked_word import read_word
 from sentinel_kernel.supervisor.hostlink import HostLink
 from sentinel_kernel.workspace.request import ANSWERS, PACKET_BYTES, CellEnd, Failures, Tally, fitted
 
