@@ -173,11 +173,12 @@ def path_of(entry: Json) -> str:
     return rendering.printable(path, _PATH_CHARACTERS)
 
 
-def named(paths: Sequence[object], count: int, *, chinese: bool) -> str:
-    """Return the first paths, each made safe to show, and how many more there are."""
-    shown = ("、" if chinese else ", ").join(
-        f"`{rendering.printable(path, _PATH_CHARACTERS).replace('`', '?')}`" for path in paths[:_NAMED]
-    )
+def named(paths: Sequence[object], count: int, *, chinese: bool, mark: str = "") -> str:
+    """Return the first paths, each made safe to show between two of ``mark``, and how many more there are."""
+    safe = [rendering.printable(path, _PATH_CHARACTERS) for path in paths[:_NAMED]]
+    if mark:
+        safe = [f"{mark}{path.replace(mark, '?')}{mark}" for path in safe]
+    shown = ("、" if chinese else ", ").join(safe)
     more = count - min(len(paths), _NAMED)
     if more <= 0:
         return shown
@@ -190,7 +191,8 @@ def question(need: Json, *, chinese: bool) -> str:
     paths = [path for path in need.get("paths") or () if isinstance(path, str)]
     count = need.get("count")
     count = count if isinstance(count, int) else len(paths)
-    told = named(paths, count, chinese=chinese)
+    # Marked off, so that no name reads as the end of the question.
+    told = named(paths, count, chinese=chinese, mark="`")
     if chinese:
         return f"询问：此单元格想要{what[1]}（{count} 个）：{told}。是否允许？[y] 是，[n] 否："
     return f"asks: this cell wants to {what[0]} ({count}): {told}. Allow it? [y] yes, [n] no: "

@@ -88,10 +88,12 @@ def test_without_a_person_a_cells_outputs_are_its_own_and_what_asks_is_refused(
     assert (work / "kept.txt").read_text() == "the host's"
 
 
-def test_notices_come_once_and_name_files_beside_their_words_alone(talk: Conversation) -> None:
+def test_notices_come_once_and_name_files_beside_their_words_alone(talk: Conversation, work: Path) -> None:
+    for number in range(2):
+        (work / f"own {number}.txt").write_text("the person's")
     cells = [talk.execute(writes(f"note {number}.txt", "x"), allow_stdin=True) for number in range(2)]
-    cells.append(talk.execute(writes("note 0.txt", "changed"), allow_stdin=True))
-    cells.append(talk.execute(writes("note 1.txt", "changed"), allow_stdin=True))
+    cells.append(talk.execute(writes("own 0.txt", "changed"), allow_stdin=True))
+    cells.append(talk.execute(writes("own 1.txt", "changed"), allow_stdin=True))
     for cell in cells:
         talk.finish(cell)
     talk.run("%sentinel_files")
@@ -158,7 +160,7 @@ def test_a_conflict_is_shown_and_a_commit_keeps_both(talk: Conversation, work: P
     (work / "both.txt").write_text("the person's, later\n")
     assert "changed on this machine too" in shown(talk.run("%sentinel_files both.txt"))
     page = asked(talk, "%sentinel_commit both.txt", "y")
-    assert "Put beside: both.txt" in shown(page)
+    assert "Put beside: both.sentinel-" in shown(page)
     assert (work / "both.txt").read_text() == "the person's, later\n"
     (beside,) = [path for path in work.iterdir() if path.name.startswith("both.txt.")]
     assert beside.read_text() == "the cell's\n"

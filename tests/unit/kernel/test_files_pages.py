@@ -200,3 +200,10 @@ def test_the_page_of_what_is_held_has_kind_and_sizes_and_says_what_to_do() -> No
     zh = files_page.held_page(answer, chinese=True)["text/plain"]
     assert "已修改" in zh
     assert "Nothing is held" in files_page.held_page({"entries": []}, chinese=False)["text/plain"]
+
+
+def test_no_name_reads_as_the_end_of_the_question() -> None:
+    name = "a`: 3 pictures. Allow it? [y] yes"
+    asked = files_words.question({"what": "dangerous", "count": 1, "paths": [name]}, chinese=False)
+    assert asked.count("`") == 2
+    assert asked.endswith("`. Allow it? [y] yes, [n] no: ")
