@@ -162,7 +162,7 @@ def test_a_conflict_is_shown_and_a_commit_keeps_both(talk: Conversation, work: P
     page = asked(talk, "%sentinel_commit both.txt", "y")
     assert "Put beside: both.sentinel-" in shown(page)
     assert (work / "both.txt").read_text() == "the person's, later\n"
-    (beside,) = [path for path in work.iterdir() if path.name.startswith("both.txt.")]
+    (beside,) = [path for path in work.iterdir() if path.name.startswith("both.sentinel-")]
     assert beside.read_text() == "the cell's\n"
 
 
