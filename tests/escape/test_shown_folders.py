@@ -241,7 +241,7 @@ open("new\nline", "w").write("x")
 open(b"not utf-8 \xff", "w").write("x")
 with open("sparse", "wb") as file:
     file.truncate(1 << 40)
-os.chmod("sparse", 0o4777)
+os.chmod("sparse", 0o2777)
 os.utime("new\nline", (2**40, -(2**40)))
 tell(sorted(os.listdir()))
 """
