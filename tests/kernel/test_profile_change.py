@@ -122,7 +122,7 @@ def test_alone_it_lists_what_each_profile_allows_and_how_a_cell_gets_it(book: No
     shown = book.run("%sentinel_profile")
     page = shown.bundles("text/plain")[0]
     assert re.search(r"profile +a cell gets it +memory +CPUs +processes +sockets", page)
-    assert re.search(r"strict( \(in use\))? +freely +1 GiB +1 +\d+ +none +- +- ", page), page
+    assert re.search(r"strict( \(in use\))? +freely +1 GiB +1 +\d+ +none +- +held +- ", page), page
     assert re.search(
         r"datascience( \(in use\))? +freely +50% of what is free +all +\d+ +within the sandbox", page
     ), page
