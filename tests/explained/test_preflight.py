@@ -70,10 +70,10 @@ def test_a_refusal_at_the_start_waits_for_its_violation(book: Notebook) -> None:
 
 
 def test_behind_effects_it_is_said_before_and_becomes_the_violation(book: Notebook) -> None:
-    result = book.run("open('made', 'w').write('1')\nimport socket\nsocket.socket()")
+    result = book.run("open('/tmp/made', 'w').write('1')\nimport socket\nsocket.socket()")
     assert result.reply["ename"] == "PermissionError"
     _is_one_message(result, 3)
-    assert book.run("open('made').read()").reply["status"] == "ok"
+    assert book.run("open('/tmp/made').read()").reply["status"] == "ok"
 
 
 def test_names_of_earlier_cells_count(book: Notebook) -> None:

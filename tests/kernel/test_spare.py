@@ -72,7 +72,7 @@ def _served_by(book: Notebook) -> set[int]:
 
 
 def test_reset_takes_the_spare_and_nothing_of_the_old_sandbox(tmp_path: Path) -> None:
-    with notebook(tmp_path, SENTINEL_PROFILE="datascience") as book:
+    with notebook(tmp_path, SENTINEL_PROFILE="datascience", SENTINEL_COMMIT="none") as book:
         old, spare = _with_spare(book)
         book.run("x = 2; open('left.txt', 'w').write('x'); open('/tmp/left.txt', 'w').write('x')")
         result = book.run("%sentinel_reset\nimport os\n('x' in dir(), os.listdir('.'), os.listdir('/tmp'))")
@@ -94,7 +94,7 @@ def test_kill_takes_the_spare_and_the_next_cell_runs_in_it(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("now", [False, True], ids=["asked to end", "killed"])
 def test_restart_hands_the_spare_to_the_next_host(tmp_path: Path, *, now: bool) -> None:
-    with notebook(tmp_path, SENTINEL_PROFILE="datascience") as book:
+    with notebook(tmp_path, SENTINEL_PROFILE="datascience", SENTINEL_COMMIT="none") as book:
         _, spare = _with_spare(book)
         supervisor, host = _supervisor(book), book.host_pid
         book.run("x = 5; open('left.txt', 'w').write('x')")

@@ -111,7 +111,11 @@ def test_a_lookup_fails_for_a_refusal_and_not_for_a_name_that_never_is() -> None
     asked = refusal(syscall="connect", resource=attribution.NAME_LOOKUP)
     made = [refusal(), refusal(line=None), asked]
     sure = [attribution.is_sure(found, one.chain[0], one) for found in made]
-    assert sure == [True, False, True]  # a socket is refused for other reasons too: its line must be the error's
+    assert sure == [
+        True,
+        False,
+        True,
+    ]  # a socket is refused for other reasons too: its line must be the error's
     assert not explained(host="rivers.invalid")
     assert not explained(by="raise")
     assert not explained(errno=111)
