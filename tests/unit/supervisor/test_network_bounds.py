@@ -10,6 +10,8 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from sentinel_kernel.linux.network import live_cookies
 from sentinel_kernel.policy.network import NetworkPolicy, parse_rule
 from sentinel_kernel.supervisor.network import connections, way_out
@@ -22,7 +24,8 @@ from sentinel_kernel.supervisor.network.sockets import cookie_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pytest
+pytestmark = [pytest.mark.usefixtures("own_alarm"), pytest.mark.timeout(600, method="thread")]
+
 
 _ADDRESS = bytes((93, 184, 216, 34))
 

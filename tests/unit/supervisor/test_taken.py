@@ -11,6 +11,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from waiting import wait_until
 
 from sentinel_kernel.supervisor.network import epolls
@@ -20,7 +21,8 @@ from sentinel_kernel.supervisor.network.taken import let_go
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pytest
+pytestmark = [pytest.mark.usefixtures("own_alarm"), pytest.mark.timeout(600, method="thread")]
+
 
 AN_HOUR = struct.pack("ii", 1, 3600)
 
