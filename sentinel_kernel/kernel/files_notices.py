@@ -42,13 +42,13 @@ class FilesNotices:
             while len(self._conflicts) > _MOST_REMEMBERED:
                 del self._conflicts[next(iter(self._conflicts))]
         self._store(event)
-        self._waiting(event)
-        held = _number(event, "held")
-        if held > _number(event, "waiting_count") and "held" not in self._said:
+        held, waits = _number(event, "held"), self._waiting(event)
+        if held > _number(event, "waiting_count") and "held" not in self._said and not waits:
             self._note_held(self._once("held", files_words.held(held, _number(event, "bytes")), [], 0))
 
-    def _waiting(self, event: Json) -> None:
-        """Say of new files that they wait, and how they are saved; once for each kind of reason."""
+    def _waiting(self, event: Json) -> bool:
+        """Say of new files that they wait, and how they are saved, once for each reason; tell whether that was now."""
+        said = len(self._said)
         entries = [entry for entry in event.get("waiting") or () if isinstance(entry, dict)]
         for code in dict.fromkeys(str(entry.get("why")) for entry in entries):
             paths = [str(entry.get("path")) for entry in entries if entry.get("why") == code]
@@ -56,6 +56,7 @@ class FilesNotices:
             if all(entry.get("why") == code for entry in entries):
                 count = max(count, _number(event, "waiting_count"))
             self._note_held(self._once(f"waits {code}", files_words.waiting(count, code), paths, count))
+        return len(self._said) > said
 
     def _note_held(self, place: tuple[str, Part] | None) -> None:
         if place is not None:

@@ -37,7 +37,7 @@ WRITES = f"""%sentinel_profile datascience
 open('results.csv', 'w').write('id,value\\n1,10\\n2,20\\n')
 open('notes.txt', 'w').write('first line\\na second line, better\\nthird line\\nand <b>more</b>\\n')
 open('plot.png', 'wb').write(picture((30, 90, 200)))
-open('large.bin', 'wb').write(bytes({LARGE_BYTES}))
+open('large.npy', 'wb').write(bytes({LARGE_BYTES}))
 open('model.bin', 'wb').write(b'm' * {LARGE_BYTES})
 old = open('table.csv').read()
 open('table.csv', 'w').write(old.replace('2,b,20', '2,b,21') + '4,d,40\\n')"""
@@ -47,7 +47,7 @@ CELLS = [
     "%sentinel_files --diff",
     "%sentinel_commit notes.txt",
     "%sentinel_export plot.png",
-    "%sentinel_export large.bin",
+    "%sentinel_export large.npy",
     "%sentinel_export model.bin",
     "%sentinel_undo",
 ]
@@ -147,10 +147,13 @@ def test_a_persons_way_with_files_from_the_notice_to_the_download(
     assert download(lab, 6) == b"m" * LARGE_BYTES
     assert (server.root / "model.bin").read_bytes() == b"old"
 
+    # The commit is taken back first, then what the first cell has written.
+    lab.run_cell(7)
+    assert "notes.txt" in lab.text(7)
+    assert (server.root / "notes.txt").read_text() == NOTES
     lab.run_cell(7)
     assert "results.csv" in lab.text(7)
     assert not (server.root / "results.csv").exists()
-    assert "better" in (server.root / "notes.txt").read_text()
 
     for theme in THEMES:
         lab.set_theme(theme)

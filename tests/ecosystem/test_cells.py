@@ -75,7 +75,6 @@ def results(
             timeout=280,
         )
         left: dict[str, Any] = json.loads(given.read_text())
-        # The notebook's folder is as it was: all that the cells wrote went into the sandbox's layer.
         left[""] = sorted(path.name for path in (folder / "notebook folder ü").iterdir())
         return left
 
@@ -120,8 +119,12 @@ def test_it_does_so_for_an_ordinary_user(
     assert result["violations"] == []
 
 
-def test_nothing_of_it_is_in_the_notebook_s_folder(
+def test_data_alone_of_it_is_in_the_notebook_s_folder(
     own_user: Identity, results: Callable[..., dict[str, Any]]
 ) -> None:
-    assert results(own_user, "sentinel", "datascience")[""] == []
-    assert "ecosystem_module.py" in results(own_user, "python3", "datascience")[""]
+    plain = results(own_user, "python3", "datascience")[""]
+    saved = results(own_user, "sentinel", "datascience")[""]
+    assert "ecosystem_module.py" in plain
+    assert {"a.gif", "f.pdf"} <= set(saved) <= set(plain)
+    assert not [name for name in saved if name.endswith((".py", ".pkl", ".pt", ".html", ".dat"))]
+    assert results(own_user, "sentinel", "strict")[""] == []

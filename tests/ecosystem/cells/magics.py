@@ -26,7 +26,7 @@ ENTRIES = (
         "%timeit",
         "%timeit -n 20 -r 2 sum(range(100))",
         "taken = %timeit -o -q -n 10 -r 3 sum(range(100))\nprint(taken.loops, taken.repeat)",
-        prints=r".* per loop \(mean .* std\. dev\. of 2 runs, 20 loops each\)\n10 3\n",
+        prints=r"(?:The slowest run .*\n)?.* per loop \(mean .* std\. dev\. of 2 runs, 20 loops each\)\n10 3\n",
     ),
     entry("%%time", "%%time\nprint(sum(range(1000)))", prints=r"(?s)499500\nCPU times: .*Wall time: .*\n"),
     entry(

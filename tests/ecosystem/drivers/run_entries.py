@@ -14,6 +14,7 @@ from jupyter_client.manager import KernelManager
 CELL_SECONDS = 90
 FOLDER = "notebook folder ü"
 VIOLATION = "application/vnd.sentinel.violation+json"
+NOTICE = "application/vnd.sentinel.notice+json"
 # Of several forms the first is what a notebook shows.
 SHOWN = ("application/vnd.jupyter.widget-view+json", "image/png", "text/plain")
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -67,8 +68,10 @@ class Run:
             self.errors.append(COLOURS.sub("", "\n".join(content["traceback"])))
         elif kind in ("display_data", "execute_result") and VIOLATION in content["data"]:
             self.violations.append(content["data"]["text/plain"])
-        elif kind in ("display_data", "execute_result"):
-            self.text.append(shown(content["data"]))
+        elif kind in ("display_data", "execute_result") and NOTICE not in content["data"]:
+            self.text.append(
+                shown(content["data"])
+            )  # what becomes of files is said once, and is no output of theirs
 
 
 def run(manager: Any, client: Any, wanted: dict[str, Any]) -> dict[str, Any]:
