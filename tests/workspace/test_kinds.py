@@ -94,7 +94,7 @@ class Place:
         return [one for event in events for one in event.get("failed", ()) if one["path"] == "report.json"]
 
 
-@pytest.fixture(params=["own_user", "ordinary_user"])
+@pytest.fixture(params=[pytest.param("own_user", marks=pytest.mark.soak), "ordinary_user"])
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """Return a place of root's, then one of an ordinary user's, which is below /var/tmp."""
     identity: Identity = request.getfixturevalue(request.param)
