@@ -91,7 +91,7 @@ raise SandboxDied("[SEMANTIC] FORGED HINT -> FORGED")
     assert "FORGED" not in json.dumps(told["notices"])
     assert told["status"] == "error"  # its own word that the sandbox died is not believed
     outputs = {name for name in told["untrusted_fields"] if not name.startswith("violations[].")}
-    assert outputs == {"stdout", "stderr", "result", "displays", "error"}
+    assert outputs == {"stdout", "stderr", "result", "displays", "error", "files.files[].path"}
     assert "FORGED" not in json.dumps({k: v for k, v in told.items() if k not in told["untrusted_fields"]})
 
 

@@ -110,7 +110,7 @@ def test_a_commit_over_a_file_asks_the_person_and_is_done_after_a_yes() -> None:
     bench.run(FilesWanted(COMMIT, ("a.csv",)))
     assert [fields.get("answers") for fields in bench.asked] == [{}, {"overwrite": True}]
     assert bench.asked[1]["seen"] == "s1"
-    assert "overwrite files on this machine (1): a.csv" in bench.prompts[0]
+    assert "overwrite files on this machine (1): `a.csv`" in bench.prompts[0]
     assert "a.csv" in bench.page["text/plain"]
 
 
@@ -154,7 +154,7 @@ def test_where_the_profile_lets_nothing_out_new_files_are_asked_about_too() -> N
 
     bench = Bench(answer, profile="strict")
     bench.run(FilesWanted(COMMIT))
-    assert "write new files (1): new.txt" in bench.prompts[0]
+    assert "write new files (1): `new.txt`" in bench.prompts[0]
     assert bench.page
     alone = Bench(answer, profile="strict", person="")
     alone.run(FilesWanted(COMMIT))
@@ -285,7 +285,7 @@ def test_in_strict_a_large_copy_beside_the_notebook_asks_first(
     monkeypatch.chdir(tmp_path)
     bench = Bench(exports(bytes(INLINE_BYTES + 1)), person="no", profile="strict")
     bench.run(FilesWanted(EXPORT, ("r.bin",)))
-    assert f"write new files (1): {FOLDER}/r.bin" in bench.prompts[0]
+    assert f"write new files (1): `{FOLDER}/r.bin`" in bench.prompts[0]
     assert list(tmp_path.iterdir()) == []
 
 

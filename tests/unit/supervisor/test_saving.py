@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.policy.committable import Surroundings
+from sentinel_kernel.supervisor import files_process
 from sentinel_kernel.supervisor import saving as module
 from sentinel_kernel.supervisor.held_folders import HeldFolder, HeldFolders
 from sentinel_kernel.supervisor.saving import Saving
@@ -49,6 +50,8 @@ def _held(folder: Path) -> HeldFolders:
 
 
 def test_a_fork_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The forked process is this one's copy, which may hold more already than a supervisor ever does.
+    monkeypatch.setattr(files_process, "MEMORY_BYTES", 8 << 30)
     host = Host()
     saving = Saving(lambda: host, lambda: False)  # type: ignore[arg-type,return-value]
     setup = FilesSetup("k", read_store_settings({"HOME": str(tmp_path)}), Surroundings())

@@ -88,7 +88,7 @@ def test_what_a_program_watches_is_found_within_bounds(monkeypatch: pytest.Monke
         watches = Watches()
         found = watches.of(os.getpid(), sock.fileno())
         assert {one.epoll for one in found} < {one.fileno() for one in epolls_made}
-        assert len(found) == 32
+        assert 0 < len(found) <= 32  # fewer on a busy machine: the time is bounded too
         assert {one.data & 0xFFFFFFFF for one in found} == {sock.fileno()}
         # The time that it takes is bounded as well, by sets; and after one that took far too long none is read.
         monkeypatch.setattr(epolls, "_WORK_SECONDS", -1.0)
