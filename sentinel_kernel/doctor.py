@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sentinel_kernel import __version__, kernelspecs
 from sentinel_kernel.errors import BootError, ProfileError, SentinelError
 from sentinel_kernel.kernel.settings import profile_directories
-from sentinel_kernel.kernel.supervisor_process import spawn
+from sentinel_kernel.kernel.spawning import spawn
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.profile import find_profile, list_profiles, load_profile
 from sentinel_kernel.policy.shipped import shipped_directory

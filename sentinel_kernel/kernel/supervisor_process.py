@@ -1,15 +1,15 @@
-"""Starts the supervisor, and puts the first request into its socket before anything heavy is imported."""
+"""Gives a supervisor its first request, before anything heavy is imported."""
 
 from __future__ import annotations
 
 import os
 import pwd
-import signal
 import socket
 import sys
 
 from sentinel_kernel.audit.place import REQUIRED
 from sentinel_kernel.kernel.settings import DEFAULT_CEILING, DEFAULT_PROFILE, session_id
+from sentinel_kernel.kernel.spawning import spawn
 from sentinel_kernel.record import Record, fresh
 from sentinel_kernel.supervisor import protocol, rendezvous
 
@@ -20,14 +20,10 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.kernel.kept import Kept
     from sentinel_kernel.kernel.settings import Settings
-
-CONTROL_FD = 3
-"""Where the supervisor finds its end of the control socket."""
+    from sentinel_kernel.kernel.spawning import EarlySupervisor
 
 _RUN = os.urandom(8).hex()
 """What the audit calls this kernel, from the host's start to its end."""
-
-_SECRETS = ("TOKEN", "PASSWORD", "SECRET", "API_KEY")
 
 
 class SupervisorProcess(Record):
@@ -135,8 +131,9 @@ def start_supervisor(
     *,
     orphans: Kept | None = None,
     own: PersonsOwn | None = None,
+    early: EarlySupervisor | None = None,
 ) -> SupervisorProcess:
-    """Start a supervisor that makes a sandbox for ``profile`` at once.
+    """Start a supervisor that makes a sandbox for ``profile`` at once, or have ``early`` do it, which is there.
 
     The one that this kernel's last host left, if it is still there, is taken instead.
     ``orphans`` are the folders of changed files that a killed supervisor left: this one saves them first.
@@ -148,7 +145,11 @@ def start_supervisor(
     request = start_request(settings, first_request, profile, reason, extra_arguments, own=own)
     kept = rendezvous.connect(request["kernel"]) if reason == "start" else None
     if kept is not None and (taken := _take_over(*kept, request)) is not None:
+        if early is not None:
+            early.drop()
         return taken
+    if early is not None:
+        return _ask(early, request)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         try:
@@ -163,6 +164,18 @@ def start_supervisor(
     return SupervisorProcess(pid, ours, first_request)
 
 
+def _ask(early: EarlySupervisor, request: dict[str, Any]) -> SupervisorProcess:
+    ours = socket.socket(fileno=early.control.detach())
+    try:
+        protocol.send(ours, request)
+    except BaseException:
+        early.drop()
+        ours.close()
+        raise
+    ours.setblocking(False)
+    return SupervisorProcess(early.pid, ours, request["id"])
+
+
 def _take_over(control: socket.socket, pid: int, request: dict[str, Any]) -> SupervisorProcess | None:
     """Give the request to a supervisor that waits for it; None where it is gone."""
     try:
@@ -172,41 +185,3 @@ def _take_over(control: socket.socket, pid: int, request: dict[str, Any]) -> Sup
         return None
     control.setblocking(False)
     return SupervisorProcess(pid, control, request["id"])
-
-
-def spawn(control_fd: int) -> int:
-    """Start a supervisor whose control socket is ``control_fd`` here, and return its process id."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    script = os.path.join(package, "supervisor", "__main__.py")
-    # A session of its own: the client's SIGKILL for the host's process group must not take the supervisor,
-    # which saves files first. Its standard streams stay the server's log, save the input.
-    # Where the socket is that number already, a copy is used: dup2 onto itself would keep close-on-exec.
-    spare = os.dup(control_fd) if control_fd == CONTROL_FD else -1
-    try:
-        return os.posix_spawn(
-            sys.executable,
-            # It runs without site; the folders are for pyseccomp, behind the standard library.
-            [sys.executable, "-I", "-S", script, *(path for path in sys.path if path.endswith("-packages"))],
-            supervisor_environment(dict(os.environ)),
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, spare if spare >= 0 else control_fd, CONTROL_FD),
-            ],
-            setsid=True,
-            setsigmask=[],
-            setsigdef=[signal.SIGINT, signal.SIGPIPE, signal.SIGTERM],
-        )
-    finally:
-        if spare >= 0:
-            os.close(spare)
-
-
-def supervisor_environment(environment: dict[str, str]) -> dict[str, str]:
-    """Return the environment without what looks like a secret: the supervisor has no use for one."""
-    # Saved files may go to a place that wants one (SENTINEL_ARTIFACTS=URL).
-    uploads = "://" in environment.get("SENTINEL_ARTIFACTS", "")
-    return {
-        name: value
-        for name, value in environment.items()
-        if (uploads or not any(mark in name.upper() for mark in _SECRETS)) and not name.startswith("PYTHON")
-    }

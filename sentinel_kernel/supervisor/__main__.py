@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -18,9 +19,9 @@ _CONTROL = 3
 
 def main() -> None:
     """Serve the host until it is gone; leave no process, mount or folder behind."""
+    gc.disable()  # nothing that is imported here is garbage
     # Only now: the path above decides where these come from.
     import contextlib  # noqa: PLC0415
-    import gc  # noqa: PLC0415
     import socket  # noqa: PLC0415
 
     from sentinel_kernel.linux.process import close_descriptors  # noqa: PLC0415
@@ -42,6 +43,7 @@ def main() -> None:
     service = Service(sock, _PACKAGE)
     # What exists now lives as long as the process: collecting it again and again would only cost held calls time.
     gc.freeze()
+    gc.enable()
     service.run()
 
 

@@ -8,7 +8,8 @@ import socket
 
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.record import MutableRecord
-from sentinel_kernel.supervisor.rendezvous import base_directory, is_private, sweep
+from sentinel_kernel.supervisor.meeting_place import base_directory, is_private
+from sentinel_kernel.supervisor.rendezvous import sweep
 
 CHANNEL_NAMES = ("shell", "control", "stdin", "iopub")
 _PREFIX = "run-"

@@ -17,7 +17,7 @@ from sentinel_kernel.supervisor.backend import VARIABLE
 from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts
 from sentinel_kernel.supervisor.filter import build_filter
 from sentinel_kernel.supervisor.interpreter import python_paths
-from sentinel_kernel.supervisor.rendezvous import base_directory
+from sentinel_kernel.supervisor.meeting_place import base_directory
 from sentinel_kernel.supervisor.worker_link import init_argv
 from sentinel_kernel.workspace.store import artifact_store
 

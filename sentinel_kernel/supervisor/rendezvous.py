@@ -11,47 +11,27 @@ import contextlib
 import os
 import select
 import socket
-import stat
 import struct
 import sys
 import time
 
 from sentinel_kernel import __version__
 from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.meeting_place import PREFIX, base_directory, is_private, own_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PREFIX = "next-"
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
-_NAME_BYTES = 120
 KEEP_SECONDS = 5.0
 """A server starts the next host within a fraction of a second, and the one of a kernel that was killed within three."""
-
-
-def base_directory() -> str:
-    """Return the folder of what supervisors make for themselves; it need not exist."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    if runtime and os.path.isdir(runtime) and os.access(runtime, os.W_OK):
-        return os.path.join(runtime, "sentinel-kernel")
-    return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"sentinel-kernel-{os.geteuid()}")
-
-
-def is_private(directory: str) -> bool:
-    """Tell whether ``directory`` is a folder of the user's own that nobody else can enter."""
-    try:
-        status = os.lstat(directory)
-    except OSError:
-        return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 def socket_name(kernel: str) -> str:
     """Return the name that stands for one kernel (its connection file) served by this very version of the program."""
     stamp = os.stat(protocol.__file__).st_mtime_ns
-    own = os.path.basename(kernel).encode()[:_NAME_BYTES].decode("utf-8", "ignore")
-    return f"{_PREFIX}{__version__}-{stamp:x}-{sys.version_info[0]}.{sys.version_info[1]}-{own}"
+    return f"{PREFIX}{__version__}-{stamp:x}-{sys.version_info[0]}.{sys.version_info[1]}-{own_name(kernel)}"
 
 
 def connect(kernel: str) -> tuple[socket.socket, int] | None:
@@ -122,7 +102,7 @@ class Door:
 def sweep(base: str) -> None:
     """Remove the names that killed supervisors left in ``base``: those where nobody listens."""
     for name in os.listdir(base):
-        if not name.startswith(_PREFIX):
+        if not name.startswith(PREFIX):
             continue
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock, _short(base) as directory:
             try:

@@ -17,7 +17,7 @@ from sentinel_kernel.kernel.settings import (
     wants_spare,
     worker_environment,
 )
-from sentinel_kernel.kernel.supervisor_process import supervisor_environment
+from sentinel_kernel.kernel.spawning import supervisor_environment
 from sentinel_kernel.kernel.trusted_path import trusted_path
 
 if TYPE_CHECKING:
