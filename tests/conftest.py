@@ -2,7 +2,7 @@
 
 A test that needs a mechanism of the host says so with ``@pytest.mark.requires("user_namespaces")``; the names
 are those of `sentinel-kernel doctor`'s probes, and each is tried for real once a run. What is missing skips
-the test with the reason; under SENTINEL_MUST_RUN=1, which CI sets, it fails it.
+the test with the reason; under SENTINEL_MUST_RUN=1, which CI sets, it fails it (``support/lacking.py``).
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING
 import leaks
 import pytest
 from hypothesis import settings
+from lacking import MUST_RUN, lacking, need_root, roots_side
 from ordinary_user import Identity, ordinary_identity, own_identity
 
 from sentinel_kernel.probes import PROBES, Finding, applicable, run_probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-MUST_RUN = os.environ.get("SENTINEL_MUST_RUN") == "1"
 
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("fuzz", deadline=None, max_examples=20_000, print_blob=True)
@@ -101,21 +100,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     terminalreporter.write_line(str(value))
 
 
-@pytest.fixture(autouse=True)
-def _requirements(request: pytest.FixtureRequest) -> None:
-    """Skip, or under SENTINEL_MUST_RUN=1 fail, a test whose mechanisms are not there."""
-    for mark in request.node.iter_markers("requires"):
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip, or under SENTINEL_MUST_RUN=1 fail, a test whose mechanisms are not there, before its fixtures are made."""
+    for mark in item.iter_markers("requires"):
         for name in mark.args:
+            if name == "root":
+                need_root("only root can set up what this test is about")
+                continue
             found = finding(name)
             if not found.ok:
-                reason = f"{found.title}: {found.detail} {found.remedy}"
-                if MUST_RUN:
-                    pytest.fail(reason)
-                pytest.skip(reason)
+                lacking(f"{found.title}: {found.detail} {found.remedy}")
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left(request: pytest.FixtureRequest, _requirements: None) -> Iterator[None]:
+def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """Look for leftovers after each test that boots a sandbox."""
     if request.node.get_closest_marker("sandbox") is None:
         yield
@@ -145,7 +144,6 @@ def identity(request: pytest.FixtureRequest) -> Identity:
     if request.param == "ordinary user":
         ordinary: Identity = request.getfixturevalue("ordinary_user")
         return ordinary
-    if os.geteuid() != 0:
-        pytest.skip("root's side is tested when the tests are run by root")
+    roots_side()
     own: Identity = request.getfixturevalue("own_user")
     return own

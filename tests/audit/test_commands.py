@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from audit_rows import cell, fill, looked_into, now_ms, run
+from lacking import need_module
 
 from sentinel_kernel.audit.rows import Rows
 from sentinel_kernel.audit.schema import TABLES, open_for_writing
@@ -101,7 +102,7 @@ def test_json_lines_hold_every_table_as_it_is(nasty: Path, tmp_path: Path) -> No
 
 
 def test_parquet_reads_back_with_types(nasty: Path, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = need_module("pyarrow.parquet")
     output = tmp_path / "out.parquet"
     assert audit(nasty, "export", "--format", "parquet", "--output", str(output)) == 0
     table = parquet.read_table(output)

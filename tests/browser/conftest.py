@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from jupyter_server import running_server
 from lab_page import LabPage
+from lacking import need_program
 from playwright.sync_api import sync_playwright
 
 if TYPE_CHECKING:
@@ -35,12 +35,7 @@ def browser() -> Iterator[Browser]:
 
     One per file, not per session: Playwright keeps an event loop running, and tests elsewhere run their own.
     """
-    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if executable is None:
-        reason = "no Chromium found; Debian, Ubuntu: apt-get install chromium"
-        if os.environ.get("SENTINEL_MUST_RUN") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    executable = need_program("chromium", "chromium-browser", "google-chrome", package="chromium")
     options = [*_QUIET, "--no-sandbox"] if os.geteuid() == 0 else _QUIET
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=executable, args=options)

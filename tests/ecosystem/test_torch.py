@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from ecosystem_cell import entry
+from lacking import lacking_beyond_ci
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +66,7 @@ def test_data_loader_workers(
 ) -> None:
     python = next((one for one in (sys.executable, "/usr/bin/python3") if _has_torch(one)), None)
     if python is None:
-        pytest.skip("no interpreter with torch (Debian: apt-get install python3-torch)")
+        lacking_beyond_ci("torch", "no interpreter with torch (apt-get install python3-torch)")
     folder = make_folder(own_user, "torch")
     environment = jupyter_environment(own_user)
     if python != sys.executable:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 import socket
 import tempfile
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from lacking import need_root
 from ordinary_user import ordinary_identity, own_identity
 from supervised import VICTIMS, Supervised, own_folder
 from test_network import NEAR_4, Hosts, network
@@ -161,8 +161,7 @@ def is_reached(listening: socket.socket) -> bool:
 @pytest.fixture(scope="module", params=["root", "ordinary"])
 def outcome(request: pytest.FixtureRequest) -> Iterator[Outcome]:
     """Return what came of the attacks, made once for each who may start a kernel."""
-    if os.geteuid() != 0:
-        pytest.skip("the network for the test is root's to make")
+    need_root("the network for the test is root's to make")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # pytest's own folders are closed to the ordinary user
         yield attack(Path(folder), str(request.param), 2000 if request.param == "root" else 200)

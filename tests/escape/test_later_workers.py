@@ -99,12 +99,17 @@ import os, signal, subprocess, sys
 open('/tmp/hop.py', 'w').write('''
 import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-while not os.path.exists('/tmp/stop'):
+import resource
+def held():
+    return f"{len(os.sched_getaffinity(0))} {resource.getrlimit(resource.RLIMIT_NPROC)[0]}"
+wanted = None
+while not os.path.exists('/tmp/stop') and held() != wanted:
     if os.fork():
         os._exit(0)
-import resource
+    if wanted is None and os.path.exists('/tmp/wanted'):
+        wanted = open('/tmp/wanted').read()
 with open('/tmp/part.' + sys.argv[1], 'w') as file:
-    print(len(os.sched_getaffinity(0)), resource.getrlimit(resource.RLIMIT_NPROC)[0], file=file)
+    print(held(), file=file)
 os.rename('/tmp/part.' + sys.argv[1], '/tmp/told.' + sys.argv[1])
 ''')
 for number in range(6):
@@ -112,12 +117,14 @@ for number in range(6):
 """
 _TOLD = """
 import glob, os, resource, time
-# Between cells the meter goes on looking; here it has a moment for it, and it is asked until all have told.
-deadline = time.monotonic() + 3
-while time.monotonic() < deadline:
-    time.sleep(0.1)
-open('/tmp/stop', 'w').close()
+with open('/tmp/wanted.part', 'w') as file:
+    file.write(f"1 {resource.getrlimit(resource.RLIMIT_NPROC)[0]}")
+os.rename('/tmp/wanted.part', '/tmp/wanted')
+# A chain ends as soon as the meter has caught one of its processes: what comes later has it from there.
+deadline = time.monotonic() + 60
 while len(glob.glob('/tmp/told.*')) < 6:
+    if time.monotonic() > deadline:
+        open('/tmp/stop', 'w').close()
     time.sleep(0.05)
 print(resource.getrlimit(resource.RLIMIT_NPROC)[0], [open(name).read().split() for name in glob.glob('/tmp/told.*')])
 """

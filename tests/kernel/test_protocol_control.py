@@ -14,6 +14,7 @@ import zmq
 from conversation import Conversation
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
+from lacking import lacking
 from live_kernel import SECONDS, Notebook, kernelspecs, notebook
 from waiting import wait_until
 
@@ -178,7 +179,7 @@ def test_encryption_is_had_where_it_is_required(kernel: str, tmp_path: Path) -> 
     manager = KernelManager(kernel_name=kernel, kernel_spec_manager=kernelspecs(tmp_path))
     manager.connection_file = str(tmp_path / "kernel.json")
     if not hasattr(manager, "transport_encryption"):
-        pytest.skip("this jupyter_client can't encrypt")
+        lacking("this jupyter_client can't encrypt")
     work = tmp_path / "work"
     work.mkdir()
     with (tmp_path / "kernel.log").open("wb") as log:

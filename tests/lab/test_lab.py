@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from lacking import lacking
 from waiting import wait_until
 
 if TYPE_CHECKING:
@@ -41,14 +42,14 @@ WITH_ETC = (
 def in_lab(identity: Identity, folder: Path, config: dict[str, Any], mode: str = "644") -> Identity:
     """Return ``identity`` with a machine around it on which a lab has laid down ``config``."""
     if os.geteuid() != 0:
-        pytest.skip("only root can lay down what is root's")
+        lacking("only root can lay down what is root's")
     (folder / "etc").mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
     unshare = ("unshare", "--mount", "--propagation", "private", "sh", "-ec", WITH_ETC, "sh")
     place = (str(folder / "etc"), str(folder / "config.json"), mode)
     tried = subprocess.run([*unshare, *place, "true"], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
-        pytest.skip(f"/etc can't be overlaid here: {tried.stderr.strip()}")
+        lacking(f"/etc can't be overlaid here: {tried.stderr.strip()}")
     return dataclasses.replace(identity, prefix=(*unshare, *place, *identity.prefix))
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from lacking import lacking
 from supervised import Supervised
 from waiting import wait_until
 
@@ -203,7 +204,7 @@ def test_a_message_bus_that_hangs_delays_a_start_for_a_moment_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not any(os.access(path, os.X_OK) for path in user_scope._BUSCTL):
-        pytest.skip("busctl is not installed")
+        lacking("busctl is not installed (apt-get install systemd)")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setattr(user_scope, "_SECONDS", 0.3)
     (tmp_path / "systemd").mkdir()

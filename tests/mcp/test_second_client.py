@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from lacking import lacking_beyond_ci
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +42,7 @@ def command() -> list[str]:
     if installed is not None:
         return [installed, "--cli"]
     if shutil.which("npx") is None:
-        pytest.skip("the inspector needs Node.js (npx)")
+        lacking_beyond_ci("inspector", "the inspector needs Node.js (npx)")
     found = subprocess.run(
         ["npx", "--yes", INSPECTOR, "--cli", "--version"],
         capture_output=True,
@@ -50,7 +51,7 @@ def command() -> list[str]:
         check=False,
     )
     if found.returncode:
-        pytest.skip(f"the inspector can't be installed: {found.stderr[-200:]}")
+        lacking_beyond_ci("inspector", f"the inspector can't be installed: {found.stderr[-200:]}")
     return ["npx", "--yes", INSPECTOR, "--cli"]
 
 

@@ -8,7 +8,6 @@ import pytest
 from audit_rows import looked_into
 from live_kernel import SECONDS
 from network_notebook import World, world
-from test_network import is_possible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from live_kernel import Notebook, Result
 
 pytestmark = [
-    pytest.mark.skipif(not is_possible(), reason="only root can make a network of its own"),
+    pytest.mark.requires("root"),  # who alone can make a network
     pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
 ]
 

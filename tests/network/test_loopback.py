@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from network_notebook import PROFILE, World, world
-from test_network import NEAR_4, is_possible
+from test_network import NEAR_4
 
 from sentinel_kernel.kernel.output_rule import VIOLATION_TYPE
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from live_kernel import Notebook
 
 pytestmark = [
-    pytest.mark.skipif(not is_possible(), reason="only root can make a network of its own"),
+    pytest.mark.requires("root"),  # who alone can make a network
     pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
 ]
 

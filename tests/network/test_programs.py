@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from network_notebook import PROFILE, World, world
 from served_hosts import PACKAGES
-from test_network import is_possible
 
 from sentinel_kernel.kernel.output_rule import VIOLATION_TYPE
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from live_kernel import Notebook, Result
 
 pytestmark = [
-    pytest.mark.skipif(not is_possible(), reason="only root can make a network of its own"),
+    pytest.mark.requires("root"),  # who alone can make a network
     pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
 ]
 

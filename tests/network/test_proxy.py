@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from live_kernel import SECONDS
 from network_notebook import World, world
-from test_network import is_possible
 
 from sentinel_kernel.kernel.output_rule import VIOLATION_TYPE
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from ordinary_user import Identity
 
 pytestmark = [
-    pytest.mark.skipif(not is_possible(), reason="only root can make a network of its own"),
+    pytest.mark.requires("root"),  # who alone can make a network
     pytest.mark.requires("user_namespaces", "overlay", "fresh_proc", "notifications"),
 ]
 

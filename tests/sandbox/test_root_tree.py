@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from lacking import need_program
 from supervised import own_folder
 
 if TYPE_CHECKING:
@@ -42,9 +43,7 @@ with open(sys.argv[1] + "/told.json", "w") as file:
 @pytest.fixture
 def tree(identity: Identity, place: Path) -> Path:
     """Return a tree of Debian's busybox."""
-    busybox = shutil.which("busybox")
-    if busybox is None:
-        pytest.skip("busybox is not installed (apt-get install busybox-static)")
+    busybox = need_program("busybox", package="busybox-static")
     root = own_folder(identity, place / "tree")
     for folder in ("bin", "usr/share", "usr/bin", "etc", "proc"):
         (root / folder).mkdir(parents=True)

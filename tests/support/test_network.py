@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -169,8 +168,3 @@ def _enter(process: int, *, mount: bool) -> tuple[str, ...]:
 
 def _ip(process: int, *arguments: str) -> None:
     subprocess.run([*_enter(process, mount=False), "ip", *arguments], check=True, timeout=30)
-
-
-def is_possible() -> bool:
-    """Tell whether this user can make such a network."""
-    return os.geteuid() == 0

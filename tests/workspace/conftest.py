@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from held_workspace import HeldWorkspace
+from lacking import roots_side
 from supervised import own_folder
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ _NUMBERS = itertools.count()
 @pytest.fixture(scope="module", params=["root", "ordinary user"])
 def held(request: pytest.FixtureRequest) -> Iterator[HeldWorkspace]:
     """Return a sandbox with a workspace, beside which lies what nothing may touch (``place``/outside)."""
-    if request.param == "root" and os.geteuid() != 0:
-        pytest.skip("root's side is tested when the tests are run by root")
+    if request.param == "root":
+        roots_side()
     identity: Identity = request.getfixturevalue("own_user" if request.param == "root" else "ordinary_user")
     place = Path(tempfile.mkdtemp(prefix="held-", dir=identity.home))
     place.chmod(0o755)

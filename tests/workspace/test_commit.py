@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from held_workspace import HeldWorkspace
+from lacking import roots_side
 from supervised import own_folder
 
 if TYPE_CHECKING:
@@ -265,8 +266,7 @@ def test_what_is_too_deep_is_left_out_and_the_rest_is_committed(case: Case) -> N
 
 
 def test_files_of_roots_sandbox_are_the_folders_owners(own_user: Identity, ordinary_user: Identity) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("root's side is tested when the tests are run by root")
+    roots_side()
     place = Path(tempfile.mkdtemp(prefix="held-", dir=own_user.home))
     place.chmod(0o755)
     for name in ("work", "home", "XDG_RUNTIME_DIR", "store"):

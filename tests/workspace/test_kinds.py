@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from lacking import lacking, need_program
 from supervised import Supervised, own_folder
 from waiting import wait_until
 
@@ -63,7 +64,7 @@ class Place:
         path = own_folder(self.identity, self.folder / name)
         done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
         if done.returncode:
-            pytest.skip(f"no such mount here: {done.stderr.strip()}")
+            lacking(f"no such mount here: {done.stderr.strip()}")
         self.undo.callback(subprocess.run, ["umount", "-l", str(path)], check=False)
         return path
 
@@ -166,8 +167,8 @@ def test_a_layered_workspace(place: Place, kind: str) -> None:
         place.owned(name)
     options = f"lowerdir={place.folder}/low,upperdir={place.folder}/up,workdir={place.folder}/work"
     program = ("mount", "-t", "overlay", "-o", options, "layered") if kind == "overlay" else ()
-    if kind == "fuse" and shutil.which("fuse-overlayfs") is None:
-        pytest.skip("fuse-overlayfs is not installed")
+    if kind == "fuse":
+        need_program("fuse-overlayfs", package="fuse-overlayfs")
     folder = place.mounted("merged", *(program or ("fuse-overlayfs", "-o", f"{options},allow_other")))
     told = place.told(folder)
     if place.identity.uid == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from lacking import need_module
 
 from sentinel_kernel.abi import architecture
 from sentinel_kernel.abi.architecture import AARCH64, ARCHITECTURES, X86_64, Architecture
@@ -44,7 +45,7 @@ def test_aarch64_lacks_what_newer_calls_replaced() -> None:
 
 def test_this_machines_table_agrees_with_libseccomp() -> None:
     """libseccomp carries tables of its own, made by other people from the same sources."""
-    seccomp = pytest.importorskip("pyseccomp")
+    seccomp = need_module("pyseccomp")
     machine = architecture.architecture_of(os.uname().machine)
     compared = 0
     for name, number in machine.syscalls.items():

@@ -98,7 +98,7 @@ def test_a_cached_file_that_could_be_anothers_work_is_not_used(
     assert len(builds) == 2
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file somebody else's")
+@pytest.mark.requires("root")  # who alone can make a file somebody else's
 @pytest.mark.parametrize("which", ["file", "folder"])
 def test_what_belongs_to_somebody_else_is_not_used(
     policy: CompiledPolicy, cache: Path, builds: list[str], which: str

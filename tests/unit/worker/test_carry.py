@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from lacking import need_module
 
 from sentinel_kernel.worker import carry
 
@@ -52,7 +53,7 @@ def test_an_open_file_is_left_behind_with_a_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, *, by_value: bool
 ) -> None:
     if by_value:
-        kind = pytest.importorskip("cloudpickle").CloudPickler
+        kind = need_module("cloudpickle").CloudPickler
         monkeypatch.setattr(carry, "_by_value", lambda: kind)
     path = tmp_path / "x"
     path.write_text("x")

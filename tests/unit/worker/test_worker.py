@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from lacking import need_module
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -271,7 +272,7 @@ def test_a_subshell_runs_beside_a_cell(worker: WorkerClient) -> None:
 
 
 def test_plots_are_shown_inline(worker: WorkerClient) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is an extra")
+    need_module("matplotlib")
     _, outputs = worker.execute("import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()")
     shown = [m["content"]["data"] for m in outputs if m["type"] == "display_data"]
     assert "image/png" in shown[0]
