@@ -10,7 +10,9 @@ import os
 import time
 
 from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.held_use import commit_mode, usage_of, writes_directly
 from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.quiet_looks import MANY, QuietLooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ _WAIT_SECONDS = 15.0
 
 _REPLY_SECONDS = 2.0
 """How long a cell's reply waits for new files to be in the folder."""
-_LOOKED_AT_AT_ONCE = 200
 _QUIET_SECONDS = 0.05
 """How long a cell's begin waits where more files are held and none is known to have changed."""
 
@@ -74,6 +75,9 @@ class Files(Keeper):
         """Why the process failed, in its own words."""
         self._ending = False
         self._begin_waits = False
+        self._quiet = QuietLooks()
+        self._runs = False
+        """Whether a cell does."""
         self._settles_change = False
         """Whether the end that is dealt with is of a cell that changed something for sure."""
         self._until = 0.0
@@ -99,12 +103,13 @@ class Files(Keeper):
         self._history, self._held, self._settle = (0, 0), 0, None
         self._stamp, self._unwritten = 0, False
         self._trial, self._stays_held = "", False
-        self._seen = self._usage()
+        self._quiet.forget()
+        self._seen = usage_of(self._current, self._history)
 
     def sandbox_gone(self, cause: Fields) -> None:  # noqa: ARG002 - all are told alike
         """Make nothing wait for a worker that is gone."""
         self._trial_over()
-        self._ending = self._begin_waits = False
+        self._ending = self._begin_waits = self._runs = False
 
     def give_up_files(self, current: Current) -> FilesProcess | None:
         """Take note that the sandbox has ended; return its files process, which is the caller's now."""
@@ -123,9 +128,9 @@ class Files(Keeper):
     def cell_waits(self, message: Fields) -> None:
         """Take note that a cell wants to begin; what an earlier dry run left is taken back before."""
         self._begin_waits = True
-        if not self._settles_change and not self._taking_back:
+        if not self._taking_back:
             # The look at many held files is worth no wait where nothing says that they changed.
-            patient = self._held <= _LOOKED_AT_AT_ONCE
+            patient = self._held <= MANY or self._settles_change
             self._until = time.monotonic() + (_WAIT_SECONDS if patient else _QUIET_SECONDS)
         if self._trial == "left" and not message.get("dry_run"):
             self._take_back()
@@ -133,7 +138,7 @@ class Files(Keeper):
 
     def begin_cell(self, message: Fields) -> None:
         """Take note that nobody waits any more."""
-        self._begin_waits = False
+        self._begin_waits, self._runs = False, True
         if self._trial == "begun":
             self._trial = "runs" if message.get("dry_run") else ""
 
@@ -155,23 +160,38 @@ class Files(Keeper):
     def end_cell(self, message: Fields) -> None:
         """Have the changes of a cell dealt with, if there are any; not those of a dry run."""
         self._trial_over()
+        self._runs = False
         if self._trial:
             return
-        usage = self._usage()
+        usage = usage_of(self._current, self._history)
         if usage is None:
             return
+        cell = str(message.get("execution_count") or "")[:28]
+        if self._settle is not None and self._settles_change:
+            # The copies that are being made still change both numbers: what this cell did is told when they are done.
+            self._quiet.put_off(cell)
+            return
         changed = usage != self._seen
-        if not changed and (not self._held or (self._settle is not None and not self._settles_change)):
-            return  # nothing there, or it is being looked at already: such looks pile up for quick cells else
+        if not changed:
+            if not self._held or (self._held > MANY and self._quiet.put_off(cell)):
+                return
+            if self._settle is not None:
+                return  # it is being looked at already: such looks pile up for quick cells else
+        self._seen = usage
+        self._look(self._quiet.take(cell), changed=changed)
+
+    def _look(self, cell: str, *, changed: bool) -> None:
+        """Have what is held looked at, as ``cell`` left it."""
         self._token += 1
         self._settle = {
             "do": "settle",
             "token": self._token,
-            "cell": str(message.get("execution_count") or "")[:64],
-            "commit": self._mode(),
+            "cell": cell,
+            "commit": "none" if not self._commits or self._stays_held else commit_mode(self._current),
             "first": self._first,
+            "quiet": not changed,
         }
-        self._seen, self._tries = usage, 0
+        self._tries = 0
         # A file that was written over in place changes neither number: what is held is looked at without waiting.
         self._ending = self._settles_change = changed
         self._until = time.monotonic() + _REPLY_SECONDS
@@ -198,22 +218,17 @@ class Files(Keeper):
             self._trial = "begun" if fields.get("ok") is True else ""
             reply(fields)
 
-        if self._writes_directly():
+        if writes_directly(self._current):
             reply({"ok": False, "code": "writes_directly", "message": ""})
         else:
             if self._trial:
                 self._take_back()
             self._ask(identifier, message, begun)
 
-    def _writes_directly(self) -> bool:
-        """Tell whether cells may change folders of the host themselves, which nobody could take back."""
-        current = self._current
-        return current is not None and bool(
-            current.preparation.plan.asked or any(mount.mode == "rw" for mount in current.sandbox.live)
-        )
-
     def _ask(self, identifier: object, message: Fields, reply: Reply) -> None:
         process = self._ready_process()
+        if process is not None and self._quiet.wait and not self._runs:
+            self._look(self._quiet.take(), changed=False)
         if process is None:
             code = "no_sandbox" if self._current is None else "failed"
             reply({"ok": False, "code": code, "message": ""})
@@ -246,6 +261,8 @@ class Files(Keeper):
             return 0.0
         if self.busy:
             return max(0.0, self._until - now)
+        if self._quiet_may_be_due:
+            return self._quiet.due_seconds()
         if self._process is not None and not self._has_work:
             return max(0.0, self._last_work + _IDLE_SECONDS - now)
         return None
@@ -256,6 +273,8 @@ class Files(Keeper):
         if self.busy and now >= self._until:
             self._ending = self._begin_waits = False
         self._look_after_process()
+        if self._quiet_may_be_due and self._quiet.due_seconds() == 0.0:
+            self._look(self._quiet.take(), changed=False)
         process = self._process
         idle = process is not None and not self._has_work
         if process is not None and idle and now >= self._last_work + _IDLE_SECONDS:
@@ -272,29 +291,13 @@ class Files(Keeper):
     # --- small parts
 
     @property
+    def _quiet_may_be_due(self) -> bool:
+        return self._quiet.wait and not self._runs and self._settle is None and not self._trial
+
+    @property
     def _has_work(self) -> bool:
         """Whether the process has something to do, or to remember."""
         return self._settle is not None or bool(self._asked) or self._unwritten
-
-    def _usage(self) -> tuple[int, int, int] | None:
-        """Return what the layers' file system holds beside former versions, and when the workspace's changed last."""
-        current = self._current
-        if current is None or not current.sandbox.held.folders:
-            return None
-        upper = current.sandbox.held.folders[0].upper
-        space = os.fstatvfs(upper)
-        blocks, inodes = self._history
-        return (
-            space.f_blocks - space.f_bfree - blocks,
-            space.f_files - space.f_ffree - inodes,
-            os.fstat(upper).st_mtime_ns,
-        )
-
-    def _mode(self) -> str:
-        current = self._current
-        if current is None or not self._commits or self._stays_held:
-            return "none"
-        return current.preparation.profile.filesystem.commit
 
     def _ready_process(self) -> FilesProcess | None:
         """Return the files process of the sandbox, a new one where there is none; None where there can't be one."""
@@ -344,9 +347,10 @@ class Files(Keeper):
                 self._note(said)
             case None if "fault" in said:
                 self._fault = str(said["fault"])[:200]
-            case "settled" if self._settle is not None and token == self._settle["token"]:
-                self._ending = False
-                if said["told"]:
+            case "settled":
+                if self._settle is not None and token == self._settle["token"]:
+                    self._ending = False
+                if said["told"]:  # also of an end that nobody waits for any more
                     self._first = self._first and not said["fields"]["held"]
                     self._tell(protocol.EVENT_FILES, {"generation": self._generation, **said["fields"]})
             case "kept" if self._settle is not None and token == self._settle["token"]:

@@ -39,6 +39,8 @@ class CellEnds:
         self._now: dict[Path, Change] = {}
         self._committed: list[Path] = []
         self._risk = ""
+        self._as_followed = False
+        """Whether the journal knows already what is held now."""
         self._looked_at_store = False
         self.worth_telling = False
         """Whether the last end has anything to tell the host."""
@@ -65,6 +67,7 @@ class CellEnds:
             committed = self._commit(now, outcome, told)
             journal.placed(committed)
         self._committed = list(committed)
+        self._as_followed = step is None and not unknown and not committed and not journal.wanted_bytes
         self._now = {path: change for path, change in now.items() if path not in committed}
         sizes = sum(max(0, now[path].size) for path in committed)
         held, size = found.held - len(committed), found.bytes - sizes
@@ -100,7 +103,8 @@ class CellEnds:
 
     def keep(self) -> None:
         """Keep what is held as the former version that a later cell may be taken back to."""
-        self._workspace.journal.follow(self._now, self._workspace.layers)
+        if not self._as_followed:
+            self._workspace.journal.follow(self._now, self._workspace.layers)
         # What was open when it was committed, or equals the host's, and may be in nobody's use by now.
         settled = self._workspace.bounds.settled
         for name, layer in self._workspace.layers.items():

@@ -17,6 +17,7 @@ from sentinel_kernel.policy.committable import Surroundings
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.answering import Workspace, afterwards, answer
 from sentinel_kernel.workspace.cell_end import CellEnds
+from sentinel_kernel.workspace.glance import glance
 from sentinel_kernel.workspace.journal import Journal
 from sentinel_kernel.workspace.layer import Layer
 from sentinel_kernel.workspace.rescue import rescue
@@ -95,6 +96,8 @@ class _Serving:
         self._setup = setup
         self._made: Workspace | None = None
         self._ends: CellEnds | None = None
+        self._left: tuple[int, Json] | None = None
+        """How the layers looked at the last end without a sign of a change, and what was told of them."""
 
     @property
     def _workspace(self) -> Workspace:
@@ -159,11 +162,21 @@ class _Serving:
         def progress(done: int, of: int, size: int) -> None:
             self._say("progress", token, {"fields": {"done": done, "of": of, "bytes": size}})
 
+        seen = glance(one.upper for one in self._workspace.layers.values()) if message.get("quiet") else None
+        if seen is not None and self._left is not None and self._left[0] == seen:
+            self._say("settled", token, {"fields": {}, "told": False})
+            self._say("kept", token, {"changed": False, **self._left[1]})
+            return
         ended = self._ends.end(message, progress)
         self._say("settled", token, {"fields": ended.to_json(), "told": self._ends.worth_telling})
         self._ends.keep()
-        changed = ended.committed_count > 0
-        self._say("kept", token, {"changed": changed, **self._state(ended.held + self._ends.open())})
+        changed, in_use = ended.committed_count > 0, self._ends.open()
+        state = self._state(ended.held + in_use)
+        # What somebody still uses is given up later, without a sign.
+        self._left = (
+            (seen, state) if seen is not None and not (changed or in_use or state["unwritten"]) else None
+        )
+        self._say("kept", token, {"changed": changed, **state})
 
     def _ask(self, message: Json) -> None:
         token = message["token"]
@@ -171,7 +184,7 @@ class _Serving:
         def told(done: int, of: int, size: int) -> None:
             self._say("progress", token, {"fields": {"done": done, "of": of, "bytes": size}})
 
-        wanted = None
+        wanted, self._left = None, None
         try:
             wanted = asked.read_request(message["request"])
             fields = answer(self._workspace, wanted, told)
