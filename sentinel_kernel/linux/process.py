@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import signal
 
+from sentinel_kernel.abi.pidfd import GET_INFO, INFO, INFO_EXIT
 from sentinel_kernel.abi.prctl import (
     LINUX_CAPABILITY_VERSION_3,
     PR_CAP_AMBIENT,
@@ -91,6 +93,20 @@ def open_thread(thread: int, process: int) -> int:
         if error.errno != errno.EINVAL:
             raise
     return os.pidfd_open(process)
+
+
+def reaped_status(pidfd: int) -> int | None:
+    """Return the wait status of a process that has ended and was waited for (PIDFD_GET_INFO, Linux 6.15).
+
+    None where it was not, or where the Linux kernel is older.
+    """
+    answer = bytearray(INFO.pack(INFO_EXIT, *[0] * 13))
+    try:
+        fcntl.ioctl(pidfd, GET_INFO, answer)
+    except OSError:
+        return None
+    mask, *_, status = INFO.unpack(answer)
+    return int(status) if mask & INFO_EXIT else None
 
 
 def take_file(pidfd: int, number: int) -> int:

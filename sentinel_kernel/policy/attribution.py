@@ -46,7 +46,7 @@ LOOKUP_MS = 60_000
 _OF_PATHS = frozenset({"files", "devices", "mounts", "linux-kernel", "machine"})
 """What calls reach for whose errors carry a path."""
 
-STARTS, FULL = "starts", "full"
+STARTS, FULL, MAPPED, CROWDED = "starts", "full", "mapped", "crowded"
 _SQLITE_FULL = 13
 _MINUS_EAI = frozenset(range(-11, 0))
 _SOCKET_TYPE, _OF_LOOKUPS = 0xF, (1, 2)
@@ -174,7 +174,9 @@ def limit_names(entry: Entry) -> tuple[str, ...]:
 
     ``starts`` is the limit of tasks by elimination: nothing else makes the start of a process or thread fail, once
     memory is ruled out, and what took up the tasks may have ended since. ``full`` is a file system that this cell has
-    filled to the last block, for errors that don't say why something was not written.
+    filled to the last block, for errors that don't say why something was not written. ``mapped`` is one that was full
+    as a process wrote to a mapped file, which ended it; ``crowded`` that of tasks, met by a program that says no more
+    than that it failed.
     """
     match entry.base:
         case "MemoryError":
@@ -199,11 +201,15 @@ def limit_names(entry: Entry) -> tuple[str, ...]:
 
 
 def _of_child(entry: Entry) -> tuple[str, ...]:
-    if entry.base == "BrokenProcessPool" or entry.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL):
+    if entry.base == "BrokenProcessPool":
+        return "killed", MAPPED
+    if entry.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL):
         return ("killed",)
+    if entry.returncode in (-signal.SIGBUS, 128 + signal.SIGBUS):
+        return (MAPPED,)
     if entry.returncode == -signal.SIGXFSZ:
         return ("file_size",)
-    return (FULL,) if entry.returncode is not None and entry.returncode > 0 else ()
+    return (CROWDED, FULL) if entry.returncode is not None and entry.returncode > 0 else ()
 
 
 def told_limit(
@@ -220,6 +226,8 @@ def _is_limit(limit: Mapping[str, Any], name: str, entry: Entry, msg_id: str) ->
     stage, what = limit.get("stage"), limit.get("name")
     if name == "killed":
         return what == "memory" and stage == "kill"
+    if name == MAPPED:
+        return what in ("disk", "tmp", "shm") and stage == "kill"
     if name in ("wall_seconds", "cpu_seconds"):
         return what == name and stage == "interrupt" and limit.get("msg_id") == msg_id
     if name == "memory":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sentinel_kernel.policy.action import Action, ActionKind
 from sentinel_kernel.policy.compiled import ORIGIN_SHARED, CompiledRule, reachable
+from sentinel_kernel.policy.plan import MARKED_STACK_BYTES, USUAL_STACK_BYTES
 from sentinel_kernel.policy.regions import EVERYTHING, ArgumentTest, intersection
 from sentinel_kernel.record import replace
 
@@ -28,6 +29,16 @@ _PROT_WRITE: Final = 2
 _LARGE: Final = (1 << 64) - (1 << 27)
 """A mapping of 128 MiB and more takes 20 ms to be touched, and some tenths of one to be held."""
 
+_MAP_STACK: Final = 0x20000
+_MARK: Final = MARKED_STACK_BYTES - USUAL_STACK_BYTES
+_MARKED_STACK: Final = (ArgumentTest(1, _MARK, _MARK), ArgumentTest(3, _MAP_STACK, _MAP_STACK))
+"""Stacks of threads that programs start which the worker has executed, and hardly any others. Clone(2) can't be held,
+as a signal in the meantime would make it fail. One bit of each: more would multiply what other rules fall into."""
+
+_MAP_SHARED_FILE: Final = 0x01
+_LARGE_FILE: Final = (1 << 64) - (1 << 20)
+_OF_FILE: Final = ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS, _MAP_SHARED_FILE)
+
 _RLIMIT_DATA: Final = 2  # <asm-generic/resource.h>
 _LIMIT_NUMBERS: Final = 0x0F
 """All that there are (RLIM_NLIMITS is 16); the Linux kernel refuses higher ones, which are held too. Each further bit
@@ -36,28 +47,31 @@ would double what other rules of the call fall into."""
 _OF_OTHERS: Final = ("sched_setscheduler", "sched_setparam", "sched_setattr", "setpriority", "ioprio_set")
 """What is aimed at pid 1 is refused (floor.py). In the filter that would take 32 rules each, one for each bit."""
 
-_FREE: Final[dict[str, Region]] = {
-    "prlimit64": (ArgumentTest(2, (1 << 64) - 1, 0),),
-    "mmap": (ArgumentTest(1, _LARGE, 0), _PRIVATE),
-}
-"""Where a call is not held: each program that starts asks once for the size of its stack; private mappings are many."""
+_NOT_ASKED: Final = (ArgumentTest(2, (1 << 64) - 1, 0),)
+_SMALL: Final = (ArgumentTest(1, _LARGE, 0), _PRIVATE)
+_SMALL_FILE: Final = (ArgumentTest(1, _LARGE_FILE, 0), _OF_FILE)
+"""Where a call is not held: each program that starts asks once for the size of its stack; small mappings are many."""
 
-MEASURED: Final[tuple[tuple[str, Region], ...]] = (
-    ("mmap", (ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS, _MAP_SHARED_ANONYMOUS),)),
-    ("mmap", (ArgumentTest(2, _PROT_WRITE, _PROT_WRITE), _PRIVATE)),
-    ("memfd_create", EVERYTHING),
-    ("shmget", EVERYTHING),
-    ("semget", EVERYTHING),
-    ("msgget", EVERYTHING),
-    ("sched_setaffinity", EVERYTHING),
-    ("sysinfo", EVERYTHING),
-    *((name, EVERYTHING) for name in _OF_OTHERS),
-    ("prlimit64", EVERYTHING),
-    ("setrlimit", (ArgumentTest(0, _LIMIT_NUMBERS, _RLIMIT_DATA),)),
+MEASURED: Final[tuple[tuple[str, Region, Region | None], ...]] = (
+    ("mmap", (ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS, _MAP_SHARED_ANONYMOUS),), None),
+    ("mmap", (ArgumentTest(2, _PROT_WRITE, _PROT_WRITE), _PRIVATE), _SMALL),
+    ("mmap", (ArgumentTest(2, _PROT_WRITE, _PROT_WRITE), _OF_FILE), _SMALL_FILE),
+    ("mmap", _MARKED_STACK, None),
+    ("memfd_create", EVERYTHING, None),
+    ("shmget", EVERYTHING, None),
+    ("semget", EVERYTHING, None),
+    ("msgget", EVERYTHING, None),
+    ("sched_setaffinity", EVERYTHING, None),
+    ("sysinfo", EVERYTHING, None),
+    *((name, EVERYTHING, None) for name in _OF_OTHERS),
+    ("prlimit64", EVERYTHING, _NOT_ASKED),
+    ("setrlimit", (ArgumentTest(0, _LIMIT_NUMBERS, _RLIMIT_DATA),), None),
 )
-"""Call -> where it is held. What RLIMIT_DATA refuses, nobody is told of (supervisor/refused_memory.py), and it leaves
-out shared memory; System V's limits can't be set from here (ipc_namespaces(7) gives them to root alone); affinity and
-the soft RLIMIT_DATA are a process's own to change; sysinfo(2) tells of the machine."""
+"""Call, where it is held, and where in that it is not. What RLIMIT_DATA refuses, nobody is told of
+(supervisor/refused_memory.py), and it leaves out shared memory; nobody is told who dies of a file that could not grow
+under a mapping (supervisor/mapped_files.py), nor which thread found no room (supervisor/child_threads.py); System V's
+limits can't be set from here (ipc_namespaces(7) gives them to root alone); affinity and the soft RLIMIT_DATA are a
+process's own to change; sysinfo(2) tells of the machine."""
 
 _HELD = Action(ActionKind.NOTIFY)
 _REASON = "it is counted against the profile's sizes"
@@ -69,14 +83,14 @@ def measured_policy(policy: CompiledPolicy) -> CompiledPolicy:
     Where the supervisor is gone they fail, as all that is held.
     """
     rules = dict(policy.rules)
-    for name, region in MEASURED:
+    for name, region, left_out in MEASURED:
         number = policy.architecture.syscalls.get(name)
         if number is not None and number in rules:
             held = CompiledRule(name, number, region, _HELD, ORIGIN_SHARED, _REASON)
             free = [
                 replace(rule, tests=tests)
                 for rule in rules[number]
-                if name in _FREE and (tests := intersection(rule.tests, _FREE[name])) is not None
+                if left_out is not None and (tests := intersection(rule.tests, left_out)) is not None
             ]
             rules[number] = reachable((*free, held, *rules[number]))
     return replace(policy, rules=rules)

@@ -131,7 +131,8 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
     name, stage = str(told["name"]), str(told["stage"])
     allowed, own = _amount(told.get("allowed")), told.get("own") is True
     machine = told.get("machine") is True
-    killed_child = name == "memory" and stage == "kill" and not died
+    of_child = stage == "kill" and not died
+    killed_child = of_child and name == "memory"
     values = {}
     if machine:
         values["machine"] = "short"
@@ -155,7 +156,7 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
     return replace(
         _placed(made, told.get("place_of")),
         origin="person" if own else "machine" if machine else "profile",
-        resource="worker" if died else "child" if killed_child else "cell",
+        resource="worker" if died else "child" if of_child else "cell",
         values=values,
         limit=Limit(
             name,

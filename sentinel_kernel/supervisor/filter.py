@@ -29,7 +29,7 @@ _LIBRARY_FOLDERS = (
     "/lib",
 )
 _DIGEST_BYTES = 32
-_FORMAT = "5"
+_FORMAT = "6"
 """Raised whenever the same policies would give another program."""
 
 _PROGRAM_MAXIMUM_BYTES = BPF_INSTRUCTION_SIZE * BPF_MAXIMUM_INSTRUCTIONS

@@ -56,6 +56,7 @@ class LimitEvidence:
             "pids": lambda: self._pids(current),
             "starts": lambda: self._starts(current, entry),
             "full": lambda: self._watch.filled(current),
+            "crowded": lambda: _crowded(current, entry),
             "space": lambda: _space(current, entry),
             "file_size": lambda: _file_size(current, entry),
             "open_files": lambda: _open_files(current),
@@ -89,6 +90,15 @@ class LimitEvidence:
         used, allowed = count_tasks(current), process_limit(sizes) or sizes.pids
         seen = self._watch.pids_counted() or max(used, current.peak_tasks) >= allowed * _TASKS
         return reached(current, "pids", "refused", used, allowed, "count") if seen else None
+
+
+def _crowded(current: Current, entry: Entry) -> dict[str, Any] | None:
+    """Return the limit of tasks, where a thread found no room in what was started by the error's own line."""
+    threads = current.handler.shares.threads if current.handler.shares is not None else None
+    told = threads.limit() if threads is not None else None
+    if told is None or all(told["place_of"]["line"] != one.number for one in entry.lines):
+        return None
+    return {**told, "guessed": True}
 
 
 def _space(current: Current, entry: Entry) -> dict[str, Any] | None:

@@ -100,6 +100,8 @@ class LimitWatch(Keeper):
         if self._current is not None:
             self._current.peak_tasks = 0
             self._current.held_peaks.clear()
+            if (shares := self._current.handler.shares) is not None and shares.threads is not None:
+                shares.threads.begin_cell()
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._began_ns = time.monotonic_ns()
         events = self._current.backend.events() if self._current is not None else None
@@ -119,6 +121,7 @@ class LimitWatch(Keeper):
         if self.filled(current) is not None and not self._told.intersection(("disk", "tmp", "shm")):
             suspects.append({"name": "space"})  # told also where the code made nothing of it
         owed, self.owed = self.owed, None
+        owed = owed or _crowded(current)
         if owed is not None:
             suspects = [one for one in suspects if one.get("name") != "pids"] + [
                 {"name": "pids", "owed": owed}
@@ -242,6 +245,12 @@ class LimitWatch(Keeper):
     def _event(self, message: dict[str, Any], found: dict[str, Any]) -> None:
         told = {**found, "msg_id": str(message.get("msg_id"))}
         self._tell(protocol.EVENT_LIMIT, {"generation": self._generation, "limit": told})
+
+
+def _crowded(current: Current) -> dict[str, Any] | None:
+    """Return the limit of tasks that a program of the cell has met, whatever it made of it."""
+    shares = current.handler.shares
+    return shares.threads.limit() if shares is not None and shares.threads is not None else None
 
 
 def _filled_at(current: Current, name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import os
 import resource
 import struct
 import time
+from functools import partial
 
 from sentinel_kernel.linux.memory import read_memory, write_memory
 
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sentinel_kernel.linux.seccomp import Listener, Notification
+    from sentinel_kernel.supervisor.child_threads import ChildThreads
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.memory_use import MemoryUse
     from sentinel_kernel.supervisor.processes import Processes
     from sentinel_kernel.supervisor.refused_memory import RefusedMemory
 
-_MAP_PRIVATE = 2  # <linux/mman.h>
+_PROT_WRITE = 2  # <asm-generic/mman-common.h>, as the next ones
+_MAP_PRIVATE, _MAP_ANONYMOUS, _MAP_STACK = 0x02, 0x20, 0x20000
+_LARGE_BYTES = 128 << 20
+"""As in policy/measured.py."""
+
 _MFD_CLOEXEC, _MFD_HUGETLB = 1, 4  # <linux/memfd.h>
 _IPC_CREAT = 0o1000  # <linux/ipc.h>; IPC_PRIVATE is the key 0
 _QUEUES = 64
@@ -66,6 +72,10 @@ class Shares:
         """Memory was refused since somebody last took note."""
         self.refusals: RefusedMemory | None = None
         """Answers private mappings, which a process's own limit counts."""
+        self.mapped: Callable[[Notification, Callable[[], object]], None] | None = None
+        """Takes note of who maps a file, and answers the call by what it is given."""
+        self.threads: ChildThreads | None = None
+        """Counts as programs of the cell start threads, once one has."""
 
         calls: dict[str, Callable[[Listener, Notification], bool]] = {
             "mmap": self._map,
@@ -93,8 +103,18 @@ class Shares:
         return call is not None and call(listener, notification)
 
     def _map(self, listener: Listener, notification: Notification) -> bool:
-        length = notification.arguments[1]
-        if notification.arguments[3] & _MAP_PRIVATE and self.refusals is not None:
+        length, protection, flags = notification.arguments[1:4]
+        large = length >= _LARGE_BYTES and protection & _PROT_WRITE
+        if flags & _MAP_STACK and not large:
+            self._start_thread(notification.thread, partial(listener.proceed, notification.id))
+            return True
+        if not flags & _MAP_ANONYMOUS and self.mapped is not None:
+            self.mapped(notification, partial(listener.proceed, notification.id))
+            return True
+        if not flags & _MAP_ANONYMOUS:
+            listener.proceed(notification.id)
+            return True
+        if flags & _MAP_PRIVATE and self.refusals is not None:
             self.refused |= self.refusals.answer(listener, notification)
             return True
         allowed = self._current.preparation.plan.sizes.memory_bytes
@@ -106,6 +126,13 @@ class Shares:
         self._use.asked(notification.thread, length)
         listener.proceed(notification.id)
         return True
+
+    def _start_thread(self, thread: int, go_on: Callable[[], object]) -> None:
+        if self.threads is None:
+            from sentinel_kernel.supervisor.child_threads import ChildThreads  # noqa: PLC0415 - for few programs
+
+            self.threads = ChildThreads(self._current, self._processes)
+        self.threads.note(thread, go_on)
 
     def _fits(self, length: int, allowed: int) -> bool:
         """Tell whether so much more may be mapped; what was let go and can't be seen yet counts."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.cell_clock import CellClock
+from sentinel_kernel.supervisor.child_stacks import mark_stacks
 from sentinel_kernel.supervisor.group_watch import GroupWatch
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.limit_watch import LimitWatch
@@ -17,24 +20,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from sentinel_kernel.linux.seccomp import Notification
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.explaining import Explaining
     from sentinel_kernel.supervisor.ledger import Ledger
     from sentinel_kernel.supervisor.live_mounts import LiveMounts
+    from sentinel_kernel.supervisor.mapped_files import MappedFiles
     from sentinel_kernel.supervisor.network.way_out import WayOut
     from sentinel_kernel.supervisor.proxying import Proxying
     from sentinel_kernel.supervisor.refreshing import Refreshing
 
+    GoOn = Callable[[], object]
+    """Answers a held call."""
+
 
 class _Inside(Keeper):
-    """Tells ``serve`` of each sandbox in which boot has bound something for the supervisor; most have nothing."""
+    """Tells ``serve`` of each sandbox in which boot has bound something for the supervisor; most have nothing.
 
-    def __init__(self, serve: Callable[[Current], None]) -> None:
+    ``watch`` gets who maps a file in one.
+    """
+
+    def __init__(
+        self, serve: Callable[[Current], None], watch: Callable[[Current, int, Notification, GoOn], None]
+    ) -> None:
         self._serve = serve
+        self._watch = watch
 
-    def sandbox_ready(self, current: Current, generation: int) -> None:  # noqa: ARG002 - all its workers alike
+    def sandbox_ready(self, current: Current, generation: int) -> None:
         if current.sandbox.sockets:
             self._serve(current)
+        if current.handler.shares is not None:
+            current.handler.shares.mapped = partial(self._watch, current, generation)
+        mark_stacks(current.worker_pid)
 
 
 class Watchers:
@@ -65,8 +82,9 @@ class Watchers:
         self._explaining: Explaining | None = None
         self._live_mounts: LiveMounts | None = None
         self._refreshing: Refreshing | None = None
+        self._mapped_files: MappedFiles | None = None
         # The last one: it notes what the others found.
-        keepers += [self.recorder, _Inside(self._serve_inside)]
+        keepers += [self.recorder, _Inside(self._serve_inside, self._watch_mapping)]
 
     @property
     def explaining(self) -> Explaining:
@@ -98,6 +116,17 @@ class Watchers:
             self._refreshing = Refreshing(self.recorder.note)
             self._keepers.append(self._refreshing)
         self._refreshing.start(contexts)
+
+    def _watch_mapping(
+        self, current: Current, generation: int, notification: Notification, go_on: GoOn
+    ) -> None:
+        if self._mapped_files is None:
+            from sentinel_kernel.supervisor.mapped_files import MappedFiles  # noqa: PLC0415 - few programs map files
+
+            self._mapped_files = MappedFiles(self._tell)
+            self._mapped_files.sandbox_ready(current, generation)
+            self._keepers.append(self._mapped_files)
+        self._mapped_files.note(notification, go_on)
 
     def _serve_inside(self, current: Current) -> None:
         """Bring in who serves what boot has bound inside."""
