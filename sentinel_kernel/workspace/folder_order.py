@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-_MAXIMUM_DEPTH = 64
+_MAXIMUM_DEPTH = 128
 _MAXIMUM_FOLDERS = 20_000
 _MAXIMUM_FOLDER_CHARACTERS = 8 << 20
 _SORTED_NAMES = 4096

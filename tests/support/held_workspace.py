@@ -366,13 +366,29 @@ class _Work:
         return told
 
     def save(self) -> Any:
+        """Save what is held below a folder as an artifact of its own; what it holds is in ``saved``."""
+        from sentinel_kernel.linux.files import open_beneath
         from sentinel_kernel.workspace.saving import Source, new_name, save
         from sentinel_kernel.workspace.store import StoreSettings
 
-        folder = self._folder
-        source = Source(folder.name, folder.path, folder.upper, folder.lower)
-        saved = save([source], StoreSettings(self._store), "", new_name())
-        return {"path": saved.path, "files": saved.files, "skipped": saved.skipped}
+        folder, below = self._folder, self._message.get("below") or "."
+        opened = [
+            open_beneath(root, below, os.O_RDONLY | os.O_DIRECTORY) for root in (folder.upper, folder.lower)
+        ]
+        try:
+            saved = save(
+                [Source(folder.name, folder.path, *opened)], StoreSettings(self._store), "", new_name()
+            )
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+        return {
+            "path": saved.path,
+            "files": saved.files,
+            "skipped": saved.skipped,
+            "deleted": saved.deleted,
+            "left_out": saved.left_out,
+        }
 
 
 def _import_all() -> None:

@@ -6,9 +6,13 @@ by case. After each the folders beside the workspace are as they were (conftest.
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
 from errno import EINVAL, ELOOP
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -21,6 +25,7 @@ pytestmark = [pytest.mark.requires("user_namespaces", "overlay")]
 
 _YES = ("overwrite", "delete", "dangerous", "conflict")
 _LONG = "n" * 255
+_MADE_ANEW = ("d",)
 
 
 class Tree(NamedTuple):
@@ -307,6 +312,7 @@ def test_tree_is_committed_within_its_folder(case: Case, tree: Tree) -> None:
     told = case.changes()
     assert told["control"]["kind"] == "new"
     _is_seen_safely(case, told)
+    _is_saved_whole(case, told)
     outcome = case.commit(*_YES)
     assert outcome["failed"] == tree.failed
     assert case.tree() == {"control": "seen", **tree.expected}
@@ -325,3 +331,33 @@ def _is_seen_safely(case: Case, told: dict[str, dict[str, object]]) -> None:
     exported = held.work_on("export", paths=[f"{case.name}/control", *beyond, *special])
     assert exported[0] == [4, "seen"]
     assert {errno for errno, _ in exported[1:]} <= {EINVAL, ELOOP}
+
+
+def _is_saved_whole(case: Case, told: dict[str, dict[str, Any]]) -> None:
+    """Save the folder: the plain files that are told of, whole, and nothing else; none of them a program any more."""
+    saved = case.held.work_on("save", below=case.name)
+    files = Path(saved["path"], "files")
+    found = {
+        os.path.relpath(os.path.join(folder, name), os.fsencode(files)): os.lstat(os.path.join(folder, name))
+        for folder, _, names in os.walk(os.fsencode(files))
+        for name in names
+    }
+    plain = {
+        os.fsencode(path): change
+        for path, change in told.items()
+        if change["kind"] in ("new", "changed") and not change["is_folder"]
+    }
+    too_long = {path for path, change in plain.items() if change["size"] > 1 << 61}
+    assert set(found) == set(plain) - too_long
+    special = sum(change["kind"] == "special" for change in told.values())
+    assert saved["left_out"] == special + len(too_long), saved["skipped"]
+    for path, status in found.items():
+        assert stat.S_ISREG(status.st_mode)
+        assert stat.S_IMODE(status.st_mode) == 0o600
+        assert status.st_size == plain[path]["size"]
+        assert status.st_blocks * 512 < 64 << 20  # holes are holes
+    assert (files / "control").read_text() == "seen"
+    gone = {path for path, change in told.items() if change["kind"] == "deleted"}
+    # Of a folder that was made anew the layer has no names of what was in the old one.
+    assert set(saved["deleted"]) >= {path for path in gone if os.path.dirname(path) not in _MADE_ANEW}
+    shutil.rmtree(saved["path"])

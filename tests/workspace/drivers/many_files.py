@@ -1,0 +1,61 @@
+"""Lists, saves and commits a tree of many small files as the files process does; says what came of it, and the memory.
+
+FOLDER FOLDERS: a thousand files in each of so many folders. Prints one JSON line.
+"""
+
+import json
+import os
+import resource
+import sys
+
+from sentinel_kernel.policy.committable import Surroundings
+from sentinel_kernel.supervisor.files_process import MEMORY_BYTES
+from sentinel_kernel.workspace.commit import Outcome, commit
+from sentinel_kernel.workspace.layer import Layer
+from sentinel_kernel.workspace.listing import Bounds, changes
+from sentinel_kernel.workspace.saving import Source, new_name, save
+from sentinel_kernel.workspace.store import StoreSettings
+
+IN_EACH = 1000
+
+
+def main():
+    """Do it."""
+    place, folders = sys.argv[1], int(sys.argv[2])
+    opened = {}
+    for name in ("upper", "lower", "store"):
+        os.mkdir(os.path.join(place, name))
+        opened[name] = os.open(os.path.join(place, name), os.O_PATH | os.O_DIRECTORY)
+    for number in range(folders):
+        folder = os.path.join(place, "upper", str(number))
+        os.mkdir(folder)
+        for file in range(IN_EACH):
+            with open(f"{folder}/{file}.csv", "w") as made:
+                made.write("x")
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    layer = Layer("workspace", place, opened["upper"], opened["upper"], opened["lower"])
+    bounds = Bounds()
+    listed = sum(1 for _ in changes(layer, Surroundings(), bounds))
+    settings = StoreSettings(os.path.join(place, "store"))
+    saved = save([Source("workspace", place, opened["upper"], opened["lower"])], settings, "", new_name())
+    outcome = Outcome()
+    commit(layer, changes(layer, Surroundings(), Bounds()), frozenset(), outcome=outcome, by_itself=True)
+    there = sum(len(names) for _, _, names in os.walk(os.path.join(place, "lower")))
+    print(
+        json.dumps(
+            {
+                "listed": listed,
+                "left_out": bounds.left_out,
+                "saved": saved.files,
+                "not_saved": saved.left_out,
+                "told_of": len(saved.skipped),
+                "committed": outcome.count,
+                "failed": outcome.failed_count,
+                "there": there,
+                "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            }
+        )
+    )
+
+
+main()
