@@ -19,6 +19,7 @@ from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SHARED = Path(tempfile.gettempdir())  # as it is before a run takes a folder of its own
+_ALSO = ("pytest", "hypothesis", "jupyter_kernel_test", "jupyter_console", "papermill")
 _ORDINARY_ID = 47001  # no passwd entry, as in containers that run under an arbitrary id
 
 
@@ -117,23 +118,62 @@ def _environment(base: Path) -> Path:
     if not python.exists():
         for old in base.glob("venv-*"):
             shutil.rmtree(old)
-        _run("/usr/bin/python3", "-m", "venv", str(environment))
+        _make_environment(environment)
     if not installed.exists() or installed.read_text() != tree:
         with tempfile.TemporaryDirectory() as directory:
             wheel = build_wheel(Path(directory))
             pip = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
-            _run(
-                *pip,
-                f"{wheel}[demo]",
-                "pytest",
-                "hypothesis",
-                "jupyter_kernel_test",
-                "jupyter_console",
-                "papermill",
-            )
-            _run(*pip, "--no-deps", "--force-reinstall", str(wheel))
+            if not installed.exists():
+                _run(*pip, f"{wheel}[demo]", *_ALSO)
+            else:  # the same project, so that it depends on the same; only the wheel is another
+                _run(*pip, "--no-deps", "--force-reinstall", str(wheel))
         installed.write_text(tree)
     return python
+
+
+def _make_environment(environment: Path) -> None:
+    """Make the environment, with what the tests' own one has if both are of one version of Python.
+
+    Files are linked where they can be: nobody changes one in place, and the ordinary user may not. What is still
+    missing then is for pip to find.
+    """
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    ask = ("/usr/bin/python3", "-c", "import sys; print(*sys.version_info[:2], sep='.')")
+    if sys.prefix == sys.base_prefix or subprocess.check_output(ask, text=True).strip() != version:
+        _run("/usr/bin/python3", "-m", "venv", str(environment))
+        return
+    partial = environment.with_name("partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    _run("/usr/bin/python3", "-m", "venv", "--without-pip", str(partial))
+    own = Path(sys.prefix)
+    for folder in (f"lib/python{version}/site-packages", "share", "etc"):
+        if (own / folder).is_dir():
+            shutil.copytree(
+                own / folder, partial / folder, copy_function=_link, ignore=_not_this_tree, dirs_exist_ok=True
+            )
+    shebang = f"#!{own / 'bin' / 'python'}"
+    for script in (own / "bin").iterdir():
+        first, _, rest = script.read_bytes().partition(b"\n")
+        if not script.is_symlink() and first.startswith(os.fsencode(shebang)):
+            there = partial / "bin" / script.name
+            there.write_bytes(os.fsencode(f"#!{environment / 'bin' / 'python'}") + b"\n" + rest)
+            there.chmod(0o755)
+    partial.rename(environment)  # a half one is never taken for a whole one
+
+
+def _link(source: str, target: str) -> str:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+    return target
+
+
+def _not_this_tree(folder: str, names: list[str]) -> list[str]:
+    """Leave out what an editable installation has put there, and kernels that name the tests' interpreter."""
+    if not folder.endswith(("/site-packages", "/share/jupyter/kernels")):
+        return []
+    return [name for name in names if name.startswith(("sentinel", "xpython", "_editable_impl_"))]
 
 
 def build_wheel(directory: Path) -> Path:
