@@ -10,7 +10,7 @@ import time
 
 from sentinel_kernel.policy.memory_signs import may_be_memory, size_tells
 from sentinel_kernel.supervisor import protocol
-from sentinel_kernel.supervisor.headroom import Headroom
+from sentinel_kernel.supervisor.headroom import SOFT_SHARE, Headroom
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.memory_use import Machine, MemoryUse
 from sentinel_kernel.supervisor.processes import Processes
@@ -46,7 +46,6 @@ the limit could be reached by then less, but never less than five times."""
 _LONGEST_SECONDS = 2.0
 _LOOKS = 4
 """At the pace of the last sample, so many more are taken before the soft mark."""
-SOFT_SHARE = 0.9
 _EXACT_SHARE = 0.7
 _EXACTLY_AT_MOST_BYTES = 2 << 30
 _TRIM_LOOKS, _TRIM_MILLISECONDS = 5, 3
@@ -139,7 +138,8 @@ class Meter(Keeper):
         self._begun_at = time.monotonic()
         self._settle = None
         self._take_sizes(self._current)
-        if self._watched and time.monotonic() - self._measured_at > _LEAST_SECONDS:
+        late = self._watched and time.monotonic() - self._measured_at > _LEAST_SECONDS
+        if late or self._headroom.has_grown(self._current.worker_pid):
             self._measure()  # what short cells before it have left was not looked at
         seconds = self._processes.cpu_seconds()
         if time.monotonic() - self._measured_at > _FRESH_SECONDS:
@@ -155,6 +155,7 @@ class Meter(Keeper):
         if self._use.total_bytes > allowed * _EXACT_SHARE:
             self._wait_trimmed(allowed)
             self._due = time.monotonic() + _LEAST_SECONDS
+        self._headroom.begin_cell(self._current.worker_pid, allowed)
         self._leave_headroom(allowed)
 
     def _wait_trimmed(self, allowed: int) -> None:
@@ -201,7 +202,8 @@ class Meter(Keeper):
             return None
         self._measure()
         used = max(self._peak, min(max(self._data_peak, held), self._bound()))
-        seen = sure or self._shares.refused or used >= self._least_allowed * _SUSPECT_SHARE
+        pressed = self._shares.refused or self._headroom.pressed
+        seen = sure or pressed or used >= self._least_allowed * _SUSPECT_SHARE
         left = int(self._allowed() * SOFT_SHARE) - max(self._use.total_bytes, held)
         refused = seen or size_tells(size, left, self._machine.total_bytes)
         self._soft.told |= refused
@@ -327,20 +329,12 @@ class Meter(Keeper):
         return self._kill(current, used, allowed)
 
     def _leave_headroom(self, allowed: int) -> None:
-        """Have what is more than the running cell may use refused: up to the soft mark, so that an error can be shown.
-
-        A cell that begins above the mark may use half of what is left; between cells all may be used.
-        """
+        """Have what is more than the running cell may use refused; between cells all may be used."""
         current = self._current
-        if current is None:
-            return
-        bound = allowed
-        self._least_allowed = min(self._least_allowed, allowed)
-        if self.running:
-            begun = min(self._soft.begun_at, allowed)
-            bound = max(int(allowed * SOFT_SHARE), begun + (allowed - begun) // 2)
-        worker = current.worker_pid
-        self._headroom.write(bound, current.sandbox.pid if worker > 0 else -1, worker)
+        if current is not None:
+            self._least_allowed = min(self._least_allowed, allowed)
+            worker, begun_at = current.worker_pid, self._soft.begun_at if self.running else None
+            self._headroom.write(allowed, current.sandbox.pid if worker > 0 else -1, worker, begun_at)
 
     def _kill(self, current: Current, used: int, allowed: int) -> dict[str, Any] | None:
         """Kill the worst process, children first; return the cause where that is the worker."""

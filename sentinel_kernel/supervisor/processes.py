@@ -208,6 +208,10 @@ class Processes:
         """Tell whether ``pid``, in the host's numbers, was there at the last :meth:`refresh`."""
         return pid in self._known
 
+    def get(self, pid: int) -> Process | None:
+        """Return the process ``pid`` as of the last :meth:`refresh`."""
+        return self._known.get(pid)
+
     def refresh(self) -> None:
         """Find those that have come, forget those that have gone, and read the sizes of all."""
         if self._changed():

@@ -66,6 +66,12 @@ class RefusedMemory:
             self._tell(told, process, thread, refuse)
         return True
 
+    def wants_room(self, thread: int) -> None:
+        """Lend the worker what it shows an error in, where it has raised its own limit."""
+        process = _holder(thread)[0]
+        if process == self._current.worker_pid and self._meter.running:
+            self._headroom.lend(process)
+
     def _is_refused(self, process: int, held: int, size: int) -> bool:
         """Tell whether the Linux kernel would refuse it by a limit that is ours, not by the program's own."""
         least = self._headroom.bound(process, self._current.worker_pid)

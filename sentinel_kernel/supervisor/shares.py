@@ -298,6 +298,8 @@ class Shares:
                 number = errno.EINVAL
             else:
                 resource.prlimit(target, resource.RLIMIT_DATA, (-1 if soft == _INFINITE else soft, before[1]))
+                if soft > before[0] and self.refusals is not None:
+                    self.refusals.wants_room(target)
         if number:
             listener.refuse(notification.id, number)
         else:

@@ -18,7 +18,7 @@ from sentinel_kernel.worker.forked import end_if_forked
 from sentinel_kernel.worker.late_debugger import LateDebugger
 from sentinel_kernel.worker.output import OutputThread, OutStream
 from sentinel_kernel.worker.shell import ZMQInteractiveShell
-from sentinel_kernel.worker.soft_memory import after_cell, keep_room
+from sentinel_kernel.worker.soft_memory import after_cell, keep_room, make_room, wants_memory
 from sentinel_kernel.worker.spare_files import lend_files, take_back_files
 
 if TYPE_CHECKING:
@@ -125,6 +125,21 @@ class SentinelKernel(IPythonKernel):
             # ipykernel would answer nothing, and the debugger's panel would wait for ever.
             return late_debugger.refused(msg, error)
 
+    def _answer_without_memory(self, error: Exception, number: int) -> dict[str, Any]:
+        """Return the reply to a cell where IPython itself had no memory left: ipykernel would send none."""
+        make_room()
+        shell: Any = self.shell
+        lines = shell.show_plainly(error)
+        return {
+            "status": "error",
+            "ename": type(error).__name__,
+            "evalue": str(error),
+            "traceback": lines,
+            "execution_count": number,
+            "user_expressions": {},
+            "payload": [],
+        }
+
     async def do_execute(self, code: str, *args: object, **kwargs: object) -> object:
         """Execute a cell, and send what it has written and not flushed."""
         if isinstance(self.iopub_thread, OutputThread):
@@ -133,8 +148,13 @@ class SentinelKernel(IPythonKernel):
             self.shell.expect(code)
         take_back_files()
         keep_room()
+        number = self.execution_count
         try:
             reply: Any = await super().do_execute(code, *args, **kwargs)
+        except Exception as error:
+            if not wants_memory(error):
+                raise
+            reply = self._answer_without_memory(error, number)
         finally:
             end_if_forked(self.own_pid)
         lend_files()

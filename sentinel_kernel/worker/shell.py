@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from typing import Any
@@ -13,7 +14,7 @@ from ipykernel.jsonutil import json_clean
 from sentinel_kernel.worker.failure_key import METADATA_KEY
 from sentinel_kernel.worker.forked import end_if_forked
 from sentinel_kernel.worker.leading_block import PREFIX, parse_leading_block
-from sentinel_kernel.worker.soft_memory import empty_frames, make_room, shorten
+from sentinel_kernel.worker.soft_memory import empty_frames, let_go, make_room, shorten
 from sentinel_kernel.worker.spare_files import lend_files
 
 
@@ -29,6 +30,7 @@ class _Failed(threading.local):
 
     error: object = None
     report: dict[str, Any] | None = None
+    shown = False
 
 
 class _Began:
@@ -46,6 +48,10 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
     _expected = _Expected()
     _failed = _Failed()
     _began = _Began()
+
+    if os.environ.get("SENTINEL_RUNG") == "landlock":
+        # The terminals there are the machine's: commands speak through pipes.
+        system = zmqshell.ZMQInteractiveShell.system_raw
 
     def expect(self, code: str) -> None:
         """Say that ``code`` is about to be transformed, and then perhaps again."""
@@ -83,10 +89,28 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
             self._look_at(error)  # while the frames still hold what was asked for
             shorten(error.__traceback__)
             empty_frames(error)
-        super().showtraceback(*args, **kwargs)
+        self._failed.shown = False
+        try:
+            super().showtraceback(*args, **kwargs)
+        except MemoryError:
+            self.show_plainly(error)
+        else:
+            # What makes it readable may have found no room; IPython then prints that, and shows no error.
+            if isinstance(error, MemoryError) and not self._failed.shown:
+                self.show_plainly(error)
+
+    def show_plainly(self, error: BaseException | None) -> list[str]:
+        """Show an error by its name and its text alone, where there is no memory for more; return the lines."""
+        let_go(error)
+        shown = error if error is not None else MemoryError()
+        lines = [f"{type(shown).__name__}: {shown}"]
+        with contextlib.suppress(MemoryError):
+            self._showtraceback(type(shown), shown, lines)
+        return lines
 
     def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
         """Send the error as ipykernel does, with the report beside it."""
+        self._failed.shown = True
         report = self._look_at(evalue)
         self._failed.error = None  # it would keep the cell's variables alive
         if report is None:

@@ -118,15 +118,24 @@ def shorten(traceback_: TracebackType | None) -> None:
 def after_cell(ename: str) -> None:
     """Give memory back that a cell had, where it is short."""
     if ename.endswith("MemoryError"):
-        let_go()
+        let_go(getattr(sys, "last_value", None))
     elif _tight:
         trim_heap()
     _tight.clear()
 
 
-def let_go() -> None:
-    """Give up what the last error holds, and the free pages of the heap."""
-    empty_frames(getattr(sys, "last_value", None))
+def wants_memory(error: BaseException | None) -> bool:
+    """Tell whether an error came up for want of memory, or while one that did was handled."""
+    for _ in range(_SHOWN_FRAMES):
+        if error is None or isinstance(error, MemoryError):
+            break
+        error = error.__cause__ or error.__context__
+    return isinstance(error, MemoryError)
+
+
+def let_go(error: BaseException | None) -> None:
+    """Give up what an error holds, and the free pages of the heap."""
+    empty_frames(error)
     trim_heap()
 
 

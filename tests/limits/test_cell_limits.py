@@ -156,6 +156,30 @@ def test_code_in_a_cell_sets_nothing(book: Notebook) -> None:
         assert book.run(SIZES).text == before
 
 
+_NO_ROOM_TO_SHOW = """
+ip = get_ipython()
+def none(*_arguments, **_named):
+    raise MemoryError
+ip.InteractiveTB.structured_traceback = none
+raise MemoryError("of the cell's own")
+"""
+_NO_ROOM_TO_BEGIN = """
+del ip.InteractiveTB.structured_traceback
+ip.history_manager.store_inputs = none
+"""
+
+
+def test_cell_is_answered_where_ipython_itself_has_no_memory(book: Notebook) -> None:
+    shown = book.run(_NO_ROOM_TO_SHOW)
+    assert (shown.kinds.count("error"), shown.reply["evalue"]) == (1, "of the cell's own")
+    assert book.run(_NO_ROOM_TO_BEGIN).reply["status"] == "ok"
+    begun = book.run("print(1)")
+    assert (begun.kinds.count("error"), begun.reply["ename"]) == (1, "MemoryError")
+    # The worker lives, and what is wrong can be put right from where IPython notes no input.
+    assert book.run("del ip.history_manager.store_inputs", store_history=False).reply["status"] == "ok"
+    assert book.run("print(2)").text == "2\n"
+
+
 @OWN
 def test_time_that_the_person_takes_is_not_the_cells(tmp_path: Path) -> None:
     code = (

@@ -107,6 +107,7 @@ WAYS = {
         "        except ProcessLookupError:\n            pass\n"
         "    while children:\n        try:\n            os.wait()\n        except ChildProcessError:\n            break"
     ),
+    "numpy, never touched": "import numpy\ngrown = []\nwhile True:\n    grown.append(numpy.empty(1 << 21))",
 }
 MAY_LOSE = {"fork and touch", "shared memory", "file in memory"}
 """Of these alone the variables need not survive; where they do, the table says so."""
@@ -201,6 +202,13 @@ def test_every_way_ends_in_an_error_and_the_variables_survive(book: Notebook, wa
             if way == "malloc by ctypes":
                 book.run(_FREE)
             after = book.run("print(globals().get('marker', 'lost'))")
+            # What the way has left is held still: small cells go on all the same, and a larger one is told why not.
+            larger = book.run("larger = b'1' * (20 << 20)\ndel larger")
+            said = str(larger.reply.get("evalue", ""))
+            if larger.reply["status"] != "ok" and "MiB" not in said:
+                faults.append(
+                    f"{way}: a larger cell behind it is not told why: {larger.reply.get('ename')} {said}"
+                )
             lost = after.text.strip() != way
             told = _told(result)
             ended = result.reply.get("ename") or result.reply["status"]
@@ -217,7 +225,9 @@ def test_every_way_ends_in_an_error_and_the_variables_survive(book: Notebook, wa
                 faults.append(f"{way}: the variables are lost")
             if not any(word in told.lower() for word in ("memory", "/tmp", "/dev/shm")):
                 faults.append(f"{way}: nothing names memory: {told[:300]}")
-            book.run(_CLEAR)
+            cleared = book.run(_CLEAR)
+            if cleared.reply["status"] != "ok":
+                faults.append(f"{way}: nothing can be deleted behind it: {cleared.reply.get('ename')}")
     finally:
         share = machine.end()
     print(f"\n{'way':24} {'ended with':22} {'vars':5} text")
