@@ -119,6 +119,11 @@ def start_session(context: BootContext) -> None:  # noqa: ARG001
     os.setsid()
     os.umask(0o022)
     namespaces.join_new_session_keyring()
+    reset_signals()
+
+
+def reset_signals() -> None:
+    """Block and ignore no signal."""
     # Caught signals are at their default after exec anyway; ignored ones would stay ignored (execve(2)).
     for number in _ignored_signals():
         signal.signal(number, signal.SIG_DFL)
@@ -143,9 +148,15 @@ def apply_limits(context: BootContext) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
     # The hard limit is what a change of profile may raise the soft one to, from outside.
     most = dict(process_limits(context.plan.most))
-    for what, value in process_limits(context.plan.sizes):
+    lists = context.plan.lists
+    # Without a user namespace the Linux kernel counts all processes of the user.
+    others = {resource.RLIMIT_NPROC: lists.others} if lists is not None else {}
+    for what, limit in process_limits(context.plan.sizes):
+        value = limit + others.get(what, 0)
         inherited = resource.getrlimit(what)[1]
         bound = most.get(what, resource.RLIM_INFINITY)
+        if bound != resource.RLIM_INFINITY:
+            bound += others.get(what, 0)
         if what == resource.RLIMIT_DATA and bound != resource.RLIM_INFINITY:
             bound *= 2  # a heap's free part comes on top; the soft limit is not the cell's to raise
         if what == resource.RLIMIT_NOFILE and bound != resource.RLIM_INFINITY:

@@ -61,7 +61,11 @@ def boot(context: BootContext, fault: tuple[str, int] | None = None) -> None:
     name = ""
     os.umask(0o022)
     try:
-        for step in STEPS:
+        steps = STEPS
+        if context.plan.lists is not None:
+            from sentinel_kernel.boot.landlock_rung import STEPS as steps  # noqa: N811, PLC0415 - seldom
+
+        for step in steps:
             name = step.__name__
             _fail_on_purpose(name, fault)
             step(context)

@@ -9,6 +9,7 @@ import struct
 from sentinel_kernel.abi.openat2 import OPEN_HOW_FORMAT, Resolve
 from sentinel_kernel.linux.libc import system_call
 
+_HERE = -100  # AT_FDCWD of <linux/fcntl.h>
 _WITHIN = int(Resolve.BENEATH | Resolve.NO_SYMLINKS | Resolve.NO_MAGICLINKS | Resolve.NO_XDEV)
 
 
@@ -54,3 +55,15 @@ def look_up_beneath(root: int, path: str) -> int:
     return system_call(
         "openat2", root, os.fsencode(path), ctypes.create_string_buffer(layout, len(layout)), len(layout)
     )
+
+
+def set_times(descriptor: int, times: bytes | None) -> None:
+    """Set the times of what is open as ``descriptor`` (perhaps by name alone) to two ``struct timespec``; None: now.
+
+    Raises:
+        OSError: it was refused (utimensat(2)).
+
+    """
+    path = b"/proc/self/fd/%d" % descriptor
+    buffer = None if times is None else ctypes.create_string_buffer(times, len(times))
+    system_call("utimensat", _HERE, path, buffer, 0)

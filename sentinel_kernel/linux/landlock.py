@@ -47,12 +47,15 @@ def restrict_self(
     scoped: Scope,
     rules: list[tuple[str, AccessFs]],
     network: AccessNet = AccessNet(0),  # noqa: B008 - a number
+    *,
+    may_be_gone: bool = False,
 ) -> None:
     """Refuse the ``handled`` rights to this process everywhere but beneath the paths of ``rules``.
 
     ``network`` (ABI 4) is refused everywhere.
 
-    Precondition: no_new_privs is set. Paths that do not exist are an error: a fence with a hole is none.
+    Precondition: no_new_privs is set. Paths that do not exist are an error unless they ``may_be_gone``: where all is
+    refused but what rules allow, a rule less is no hole.
     """
     attributes = struct.pack(RULESET_FORMAT, int(handled), int(network), int(scoped))
     size = RULESET_SIZE_BY_ABI[min(abi, max(RULESET_SIZE_BY_ABI))]
@@ -61,13 +64,23 @@ def restrict_self(
     )
     try:
         for path, access in rules:
-            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
             try:
-                layout = struct.pack(PATH_BENEATH_FORMAT, int(access & handled), descriptor)
-                buffer = ctypes.create_string_buffer(layout, len(layout))
-                system_call("landlock_add_rule", ruleset, LANDLOCK_RULE_PATH_BENEATH, buffer, 0)
-            finally:
-                os.close(descriptor)
+                descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
+                if may_be_gone:
+                    continue
+                raise
+            _add_rule(ruleset, descriptor, access & handled)
         system_call("landlock_restrict_self", ruleset, 0)
     finally:
         os.close(ruleset)
+
+
+def _add_rule(ruleset: int, descriptor: int, access: AccessFs) -> None:
+    """Allow ``access`` beneath ``descriptor``, which is closed."""
+    try:
+        layout = struct.pack(PATH_BENEATH_FORMAT, int(access), descriptor)
+        buffer = ctypes.create_string_buffer(layout, len(layout))
+        system_call("landlock_add_rule", ruleset, LANDLOCK_RULE_PATH_BENEATH, buffer, 0)
+    finally:
+        os.close(descriptor)

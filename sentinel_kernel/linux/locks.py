@@ -31,6 +31,15 @@ def try_lock_whole(descriptor: int) -> bool:
     return True
 
 
+def try_share_whole(descriptor: int) -> bool:
+    """Lock as above together with others who share it; False where somebody has it alone."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def lock_whole(descriptor: int) -> None:
     """Lock an open file or folder as above, once nobody else has it."""
     fcntl.flock(descriptor, fcntl.LOCK_EX)

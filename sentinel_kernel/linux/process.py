@@ -14,6 +14,7 @@ from sentinel_kernel.abi.prctl import (
     PR_CAP_AMBIENT,
     PR_CAP_AMBIENT_CLEAR_ALL,
     PR_CAPBSET_DROP,
+    PR_SET_CHILD_SUBREAPER,
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
@@ -38,6 +39,11 @@ def die_with_parent() -> None:
 def set_dumpable(*, dumpable: bool) -> None:
     """Set or clear whether others of the same user may trace this process; execve(2) sets it again."""
     control(PR_SET_DUMPABLE, int(dumpable))
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what this process's descendants leave behind (PR_SET_CHILD_SUBREAPER); exec keeps it."""
+    control(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def set_no_new_privileges() -> None:

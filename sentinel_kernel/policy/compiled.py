@@ -38,6 +38,7 @@ _MAXIMUM_PIECES = 512
 ORIGIN_PROFILE = "profile"
 ORIGIN_DEFAULT = "default"
 ORIGIN_FLOOR = "floor"
+ORIGIN_RUNG = "rung"
 ORIGIN_WORKER = "worker"
 ORIGIN_FOREIGN = "foreign"
 ORIGIN_UNKNOWN = "unknown"
@@ -47,9 +48,9 @@ ORIGIN_SHARED = "shared"
 class CompiledRule(Record):
     """One rule of one call; ``tests`` () holds for all arguments.
 
-    ``origin`` is profile, default, floor (never allowed), worker (never refused), foreign (another machine's
-    call), unknown (a number without a name) or shared (left to the profile in force). ``place`` is where
-    the profile says it.
+    ``origin`` is profile, default, floor (never allowed), worker (never refused), rung (refused on this one),
+    foreign (another machine's call), unknown (a number without a name) or shared (left to the profile in force).
+    ``place`` is where the profile says it.
     """
 
     syscall: str
@@ -133,10 +134,11 @@ def _foreign(name: str, number: int, reason: str) -> Decision:
     return Decision(KILL, CompiledRule(name, number, EVERYTHING, KILL, ORIGIN_FOREIGN, reason))
 
 
-def compile_policy(profile: Profile, machine: str) -> CompiledPolicy:
+def compile_policy(profile: Profile, machine: str, of_rung: Sequence[FixedRule] = ()) -> CompiledPolicy:
     """Return the policy of ``profile`` on ``machine`` (as uname(2) names it).
 
-    Rules for calls that the machine lacks are dropped.
+    Rules for calls that the machine lacks are dropped. ``of_rung`` holds whatever the profile says, as the
+    sandbox is on a rung that can't do without (policy/rung.py).
 
     Raises:
         UnsupportedHost: there is no system call table for the machine.
@@ -157,7 +159,7 @@ def compile_policy(profile: Profile, machine: str) -> CompiledPolicy:
                     rule.place,
                 )
                 written.setdefault(name, []).append(compiled)
-    floor, needs = _by_call(FLOOR), _by_call(WORKER_NEEDS)
+    floor, needs, rung = _by_call(FLOOR), _by_call(WORKER_NEEDS), _by_call(of_rung)
     rules: dict[int, tuple[CompiledRule, ...]] = {}
     overrides: list[Override] = []
     for name, number in architecture.syscalls.items():
@@ -165,6 +167,8 @@ def compile_policy(profile: Profile, machine: str) -> CompiledPolicy:
         for fixed in floor.get(name, ()):
             ordered = _with_fixed(ordered, fixed, ORIGIN_FLOOR, overrides)
         for fixed in needs.get(name, ()):
+        for fixed in rung.get(name, ()):
+            ordered = _with_fixed(ordered, fixed, ORIGIN_RUNG, overrides)
             ordered = _with_fixed(ordered, fixed, ORIGIN_WORKER, overrides)
         rules[number] = reachable(ordered)
     told = tuple(item for item in overrides if item.by in rules[item.by.number])

@@ -147,6 +147,59 @@ class Sizes(Record):
     io_write_bytes: int | None = None
 
 
+class PathLists(Record):
+    """What the landlock rung opens of the host's files, where there are no mounts (landlock(7)); absolute paths."""
+
+    readable: tuple[str, ...]
+    """Read and executed, and all below them."""
+    single: tuple[str, ...]
+    """Files of the Linux kernel's that are read, and devices: as they are, nothing below them."""
+    devices: tuple[str, ...]
+    tmp: str
+    """What stands for /tmp: a folder of the sandbox's own, that goes with it."""
+    home: str
+    """As above, for HOME."""
+    output: str
+    """The one folder of the host that cells write directly, or empty."""
+    split: tuple[str, ...] = ()
+    """Folders that are shown entry by entry, as something in them is hidden: they are listed from outside."""
+    others: int = 0
+    """Processes and threads of the user's that were there before: a limit of the user's counts those too."""
+    closed: tuple[str, ...] = ()
+    """What is hidden in them."""
+    cause_en: str = ""
+    """Why it is this rung and not the full one."""
+    cause_zh: str = ""
+    remedy_en: str = ""
+    remedy_zh: str = ""
+    abi: int = 0
+    """The version of Landlock."""
+
+    @property
+    def writable(self) -> tuple[str, ...]:
+        """The folders that cells may write."""
+        return (self.tmp, self.home, *((self.output,) if self.output else ()))
+
+    def words(self) -> dict[str, Any]:
+        """Return what the host tells of this rung: why it is that, the repair, and where cells may write."""
+        names = ("cause_en", "cause_zh", "remedy_en", "remedy_zh", "output", "tmp", "home", "abi")
+        return {name: getattr(self, name) for name in names}
+
+    def is_writable(self, path: str) -> bool:
+        """Tell whether cells may write there (``path`` is normal)."""
+        return any(is_within(path, place) for place in self.writable)
+
+    def is_readable(self, path: str) -> bool:
+        """Tell whether cells may read there (``path`` is normal)."""
+        return (
+            self.is_writable(path)
+            or path in self.single
+            or path in self.devices
+            or path in self.split
+            or any(is_within(path, place) for place in self.readable)
+        )
+
+
 class BootPlan(Record):
     """Everything that boot does, in data: it can be printed, compared and tested without doing it."""
 
@@ -179,6 +232,13 @@ class BootPlan(Record):
     """Hosts may be reached: the sandbox makes no connection by itself, all are made from outside."""
     sockets: tuple[tuple[str, str, str, int], ...] = ()
     """(name, "tcp" or "udp", address, port) of what boot binds inside for the supervisor to serve."""
+    lists: PathLists | None = None
+    """Of the landlock rung; None: the full one."""
+
+    @property
+    def rung(self) -> str:
+        """The rung of the isolation ladder that the plan is for."""
+        return "full" if self.lists is None else "landlock"
 
 
 def is_within(path: str, directory: str) -> bool:

@@ -127,7 +127,7 @@ def _document(
         filesystem=_filesystem(reader, base.filesystem),
         outputs=_one_choice(reader, "outputs", "javascript", ("hold",), base.outputs),
         preflight=_one_choice(reader, "preflight", "mode", ("off",), base.preflight),
-        minimum_isolation=reader.choice("minimum_isolation", ("full",), base.minimum_isolation),
+        minimum_isolation=reader.choice("minimum_isolation", ("full", "landlock"), base.minimum_isolation),
         preload=_preload(reader) or base.preload,
         path=path,
     )

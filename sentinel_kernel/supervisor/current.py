@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _ERROR_OUTPUT_BYTES = 8192
 _SHOWN_CHARACTERS = 1500
 _HIGHEST_STATUS = 0xFFFF
-_RUNG = "full"
 
 
 class Phase(Enum):
@@ -91,6 +90,11 @@ class Current(MutableRecord):
     error_output: bytearray = fresh(default_factory=bytearray)
     watched: set[int] = fresh(default_factory=set)
 
+    @property
+    def rung(self) -> str:
+        """The rung of the isolation ladder that it is on."""
+        return self.preparation.plan.rung
+
 
 def make_sandbox(
     request: StartRequest,
@@ -120,26 +124,36 @@ def make_sandbox(
         backend = backends.make(request.limits_backend, (plan.workspace, plan.argv[0]))
         undo.callback(backend.close)
         backend.set(plan.sizes, processors=False)
-        trees = prepare_trees(plan)
         policies: list[CompiledPolicy] = []
 
-        def make_filter() -> bytes:
-            policy, program = compile_filter(preparation, cached=request.cached)
+        def make_filter(made: Preparation) -> bytes:
+            policy, program = compile_filter(made, cached=request.cached)
             policies.append(policy)
             return program
 
-        sandbox = start_sandbox(plan, make_filter, trees, backend, request.fault)
+        sandbox: Sandbox
+        try:
+            trees = prepare_trees(plan)
+            sandbox = start_sandbox(plan, lambda: make_filter(preparation), trees, backend, request.fault)
+        except BootError as error:
+            from sentinel_kernel.supervisor.rung_choice import start_lesser  # noqa: PLC0415 - seldom needed
+
+            policies.clear()
+            preparation, sandbox = start_lesser(
+                preparation, package_directory, error, make_filter, backend, request.fault
+            )
         undo.pop_all()
         # What only answering calls needs is imported while the sandbox's interpreter starts.
         from sentinel_kernel.supervisor.notifications import NotificationHandler  # noqa: PLC0415
 
         handler = NotificationHandler(sandbox.listener, policies[0], ledger, sandbox.pid)
+        handler.rung = sandbox.calls
         return Current(
             sandbox,
             preparation,
             lease,
             WorkerLink(sandbox.control),
-            Switching(policies[0], preparation.reachable),
+            Switching(policies[0], preparation.reachable, preparation.refused),
             handler,
             channels,
             backend,
@@ -149,11 +163,13 @@ def make_sandbox(
 
 def ready_fields(current: Current, generation: int) -> dict[str, Any]:
     """Return what the host is told of a sandbox whose worker is there."""
+    lists = current.preparation.plan.lists
     return {
         "generation": generation,
         "worker_pid": current.worker_pid,
         "profile": current.preparation.profile.name,
-        "rung": _RUNG,
+        "rung": current.rung,
+        "rung_words": lists.words() if lists is not None else {},
         "backend": current.backend.name,
         "backend_detail": current.backend.detail,
         "boot_seconds": current.sandbox.boot_seconds,

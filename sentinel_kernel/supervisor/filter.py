@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 
@@ -10,6 +9,7 @@ from sentinel_kernel import __version__
 from sentinel_kernel.abi.seccomp import BPF_INSTRUCTION_SIZE, BPF_MAXIMUM_INSTRUCTIONS
 from sentinel_kernel.errors import UnsupportedHost
 from sentinel_kernel.policy.action import ActionKind
+from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.floor import FixedRule
     from sentinel_kernel.policy.profile import Profile
+    from sentinel_kernel.policy.regions import Region
 
 _LIBRARY = "libseccomp.so.2"
 _LIBRARY_FOLDERS = (
@@ -42,17 +44,25 @@ _MISSING_REMEDY = (
 )
 
 
+class RungRules(Record):
+    """What a lesser rung refuses whatever a profile says, and what it holds (policy/rung.py)."""
+
+    refused: tuple[FixedRule, ...]
+    held: tuple[tuple[str, Region], ...]
+
+
 def build_filter(
     policy: CompiledPolicy,
     cache_directory: str | None = None,
     others: Sequence[Profile] = (),
     *,
     fenced: bool = False,
+    of_rung: RungRules | None = None,
 ) -> bytes:
     """Return the BPF program of ``policy``: an array of ``struct sock_filter`` for seccomp(2).
 
     What one of ``others`` decides otherwise is a notification too, so that the sandbox can change to it. A sandbox
-    that may reach hosts is ``fenced`` (policy/network_fence.py).
+    that may reach hosts is ``fenced`` (policy/network_fence.py); ``of_rung`` is what a lesser rung refuses and holds.
 
     It comes from the cache if that is this user's alone and whole, else from libseccomp; a new program is run
     against the policy before it is used. The default and every foreign call is a user notification.
@@ -61,12 +71,16 @@ def build_filter(
         UnsupportedHost: libseccomp is missing, or what it built is not what the policy says.
 
     """
-    key = _cache_key(policy, others, fenced=fenced) if cache_directory else None
+    key = _cache_key(policy, others, fenced=fenced, of_rung=of_rung) if cache_directory else None
     if cache_directory and key and (program := _read_cached(cache_directory, key)) is not None:
         return program
     from sentinel_kernel.policy.measured import measured_policy  # noqa: PLC0415 - a cached filter does without
 
-    filtered = measured_policy(filtered_policy(policy, others))
+    filtered = measured_policy(filtered_policy(policy, others, of_rung.refused if of_rung else ()))
+    if of_rung is not None:
+        from sentinel_kernel.policy.rung import held_policy  # noqa: PLC0415 - few sandboxes are on a lesser rung
+
+        filtered = held_policy(filtered, of_rung.held)
     if fenced:
         from sentinel_kernel.policy.network_fence import fenced_policy  # noqa: PLC0415 - for profiles with hosts alone
 
@@ -78,8 +92,10 @@ def build_filter(
     return program
 
 
-def filtered_policy(policy: CompiledPolicy, others: Sequence[Profile]) -> CompiledPolicy:
-    """Return what the filter of ``policy`` decides alone, and what it holds for ``others``.
+def filtered_policy(
+    policy: CompiledPolicy, others: Sequence[Profile], refused: Sequence[FixedRule] = ()
+) -> CompiledPolicy:
+    """Return what the filter of ``policy`` decides alone, and what it holds for ``others``; the rung has ``refused``.
 
     Raises:
         ProfileError: the argument tests of a call are too many to be told apart.
@@ -89,7 +105,7 @@ def filtered_policy(policy: CompiledPolicy, others: Sequence[Profile]) -> Compil
     from sentinel_kernel.policy.reach import shared_policy  # noqa: PLC0415
 
     for other in others:
-        policy = shared_policy(policy, compile_policy(other, policy.architecture.machine))
+        policy = shared_policy(policy, compile_policy(other, policy.architecture.machine, refused))
     return policy
 
 
@@ -155,14 +171,19 @@ def _prove(program: bytes, policy: CompiledPolicy) -> None:
         )
 
 
-def _cache_key(policy: CompiledPolicy, others: Sequence[Profile], *, fenced: bool) -> str | None:
+def _cache_key(
+    policy: CompiledPolicy, others: Sequence[Profile], *, fenced: bool, of_rung: RungRules | None
+) -> str | None:
     """Return the name for the policy's program, None where it is unknown which libseccomp would build it."""
     library = _library_identity(policy.architecture.machine)
     if library is None:
         return None
+    import hashlib  # noqa: PLC0415 - OpenSSL takes long to load, and the sandbox is being made meanwhile
+
     rules = [(other.default_action, other.syscall_rules) for other in others]
     return hashlib.sha256(
-        f"{policy.digest}\n{rules!r}\n{library}\n{__version__}\n{_FORMAT}{' fenced' if fenced else ''}".encode()
+        f"{policy.digest}\n{rules!r}\n{library}\n{__version__}\n{_FORMAT}{' fenced' if fenced else ''}"
+        f"{'' if of_rung is None else f' {of_rung!r}'}".encode()
     ).hexdigest()
 
 
@@ -199,8 +220,14 @@ def _read_cached(directory: str, key: str) -> bytes | None:
     digest, program = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
     if not program or len(program) % BPF_INSTRUCTION_SIZE or len(program) > _PROGRAM_MAXIMUM_BYTES:
         return None
-    # The key is part of what is hashed: a program of another policy, renamed, is not taken for this one's.
-    return program if hashlib.sha256(key.encode() + program).digest() == digest else None
+    return program if _digest(key, program) == digest else None
+
+
+def _digest(key: str, program: bytes) -> bytes:
+    """Return what vouches for ``program`` as the one of ``key``: another policy's, renamed, is not taken for it."""
+    import hashlib  # noqa: PLC0415 - as above
+
+    return hashlib.sha256(key.encode() + program).digest()
 
 
 def _write_cached(directory: str, key: str, program: bytes) -> None:
@@ -217,7 +244,7 @@ def _write_cached(directory: str, key: str, program: bytes) -> None:
         )
         try:
             with open(descriptor, "wb") as file:
-                file.write(hashlib.sha256(key.encode() + program).digest() + program)
+                file.write(_digest(key, program) + program)
             os.replace(temporary, os.path.join(directory, key))
         except OSError:
             os.unlink(temporary)

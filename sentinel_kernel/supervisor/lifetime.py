@@ -73,6 +73,9 @@ class Lifetime:
         """What a replacement of the sandbox is made by."""
 
         self.current: Current | None = None
+        self.lesser = False
+        """The last sandbox was on a lesser rung than the full one."""
+
         self.phase = Phase.NONE
         self.generation = 0
         self._poll = poll
@@ -202,6 +205,7 @@ class Lifetime:
 
     def _begin(self, current: Current) -> None:
         self.current = current
+        self.lesser = current.rung != "full"
         self._ledger.begin_cell()
         self.phase = Phase.WARMING
         self._deadline = time.monotonic() + _START_SECONDS
@@ -313,6 +317,9 @@ class Lifetime:
         if current.held_line is not None:
             current.held_line.settle(now=True)
         cause.setdefault("place", last_words.place_of_death(current, cause))
+        if self.lesser:
+            self._replace_sandbox(current, cause)  # what it left behind goes with it
+            return
         self._tell_death(cause, replaced=True)
         drop_worker(current, self._poll)
         self.phase = Phase.CLEARING

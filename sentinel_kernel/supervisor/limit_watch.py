@@ -274,7 +274,7 @@ def file_systems(current: Current) -> list[tuple[str, str, os.statvfs_result]]:
     plan = current.preparation.plan
     # The folders are mount points in a sealed root: nothing inside can put a link in their place.
     root = f"/proc/{current.sandbox.pid}/root"
-    places = [("tmp", "/tmp"), ("tmp", plan.home), ("shm", "/dev/shm")]
+    places = [("tmp", "/tmp"), ("tmp", plan.home), ("shm", "/dev/shm")] if plan.lists is None else []
     found = []
     for name, place in places:
         try:

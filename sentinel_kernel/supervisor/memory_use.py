@@ -69,7 +69,8 @@ class MemoryUse:
         root = f"/proc/{current.sandbox.pid}/root"
         # By name of the size that bounds it. /tmp and HOME have the same one.
         places = (("tmp_bytes", "/tmp"), ("home", current.preparation.plan.home), ("shm_bytes", "/dev/shm"))
-        for name, place in places:
+        # On the landlock rung what lies there is on the machine's disks.
+        for name, place in places if current.preparation.plan.lists is None else ():
             with contextlib.suppress(OSError):
                 self._files[name] = os.open(root + place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         if current.sandbox.workspace_upper >= 0:

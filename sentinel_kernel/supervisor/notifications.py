@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.questions import Questions
     from sentinel_kernel.supervisor.shares import Shares
 
+    from sentinel_kernel.supervisor.rung_calls import RungCalls
 _COMMAND_BYTES = 200
 _A_TURN = 64
 _REMEMBERED = 256
@@ -60,6 +61,8 @@ class NotificationHandler:
         """Makes the connections of a sandbox that may reach hosts."""
         self.questions: Questions | None = None
         """Holds what the person is asked about, once there is a worker."""
+        self.rung: RungCalls | None = None
+        """Makes the calls that Landlock does not see, on the landlock rung."""
 
     @property
     def policy(self) -> CompiledPolicy:
@@ -145,7 +148,10 @@ class NotificationHandler:
         self, notification: Notification, request: Request, registers: tuple[object, ...] | None
     ) -> bool:
         verdict = judge(request, self._policy)
-        if verdict.kind == CONTINUE and self.way_out is not None and self.way_out.takes(request.number):
+        if verdict.kind == CONTINUE and self.rung is not None and self.rung.takes(request.number):
+            if self.rung.answer(notification, request):
+                return False
+        elif verdict.kind == CONTINUE and self.way_out is not None and self.way_out.takes(request.number):
             if self.way_out.answer(notification, request):
                 return False
             if self.way_out.is_of_look_up(request):

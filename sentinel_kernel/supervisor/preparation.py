@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.floor import FixedRule
     from sentinel_kernel.policy.plan import BootPlan, Identity, PythonPaths
     from sentinel_kernel.policy.profile import Network, Profile
+    from sentinel_kernel.supervisor.filter import RungRules
 
 _DEFAULT_DISK_BYTES = 1 << 30
 _DEFAULT_TMP_BYTES = 512 << 20
@@ -95,6 +97,13 @@ class Preparation(Record):
     """What is covered wherever a folder of the user would show it (policy/planning.py, hidden_paths)."""
     hosts: tuple[str, ...] = ()
     """The request's."""
+    of_rung: RungRules | None = None
+    """What a lesser rung than the full one refuses and holds."""
+
+    @property
+    def refused(self) -> tuple[FixedRule, ...]:
+        """What the rung refuses, whatever a profile says."""
+        return self.of_rung.refused if self.of_rung is not None else ()
 
 
 def parse_start(message: Mapping[str, Any]) -> StartRequest:
@@ -327,9 +336,11 @@ def compile_filter(preparation: Preparation, *, cached: bool = True) -> tuple[Co
         UnsupportedHost: libseccomp or a system call table is missing.
 
     """
-    policy = compile_policy(preparation.profile, os.uname().machine)
+    of_rung = preparation.of_rung
+    policy = compile_policy(preparation.profile, os.uname().machine, preparation.refused)
     directory, fenced = cache_directory() if cached else None, preparation.plan.fenced
-    return policy, build_filter(policy, directory, preparation.reachable, fenced=fenced)
+    program = build_filter(policy, directory, preparation.reachable, fenced=fenced, of_rung=of_rung)
+    return policy, program
 
 
 def cache_directory() -> str:

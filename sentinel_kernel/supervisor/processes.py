@@ -17,6 +17,9 @@ _TEXT_BYTES = 512
 _MAPS_BYTES = 4096
 """The heap comes right after the program itself."""
 
+_GENERATIONS = 10_000
+"""A chain of processes as long as a limit of processes allows."""
+
 _KEPT_OPEN = 32
 """Files of so many processes stay open: reading one anew costs five times as much."""
 
@@ -37,11 +40,31 @@ def processes_below(first: int) -> Iterator[int]:
 
 
 def same_sandbox(pid: int, first: int) -> bool:
-    """Tell whether a process is in the sandbox whose init is ``first``: in the same process namespace."""
+    """Tell whether a process is in the sandbox whose init is ``first``: in its process namespace, or else below it."""
     try:
-        return os.path.samestat(os.stat(f"/proc/{pid}/ns/pid"), os.stat(f"/proc/{first}/ns/pid"))
+        its = os.stat(f"/proc/{first}/ns/pid")
+        if not os.path.samestat(its, os.stat("/proc/self/ns/pid")):
+            return os.path.samestat(os.stat(f"/proc/{pid}/ns/pid"), os.stat(f"/proc/{first}/ns/pid"))
+    except PermissionError:
+        pass  # init is closed to its own user: there is no user namespace
     except OSError:
         return False
+    return descends(pid, first)
+
+
+def descends(pid: int, first: int) -> bool:
+    """Tell whether a process is ``first`` or one below it; with a pidfd open, that one can't be another by then."""
+    for _ in range(_GENERATIONS):
+        if pid == first:
+            return True
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                pid = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            return False
+        if pid <= 1:
+            return pid == first
+    return False
 
 
 def process_seconds(pid: int) -> float | None:

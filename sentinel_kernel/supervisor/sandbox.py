@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.plan import BootPlan
     from sentinel_kernel.supervisor.backend import Backend
     from sentinel_kernel.supervisor.live_mounts import LiveMount
+    from sentinel_kernel.supervisor.rung_calls import RungCalls
 
 _BOOT_SECONDS = 20.0
 _KEEPS = "disk_bytes"
@@ -38,7 +39,7 @@ _REPORT_BYTES = 4096
 _HANDED_OVER = 250
 """More descriptors than a child has to hand over."""
 _SIZES = frozenset(field_names(Sizes))
-_PLACE_REMEDY = "Set SENTINEL_LIMITS_BACKEND=fallback, which needs no control group."
+PLACE_REMEDY = "Set SENTINEL_LIMITS_BACKEND=fallback, which needs no control group."
 DIED = "boot"
 """The step of a set-up whose process ended without naming one: it was killed."""
 
@@ -76,6 +77,8 @@ class Sandbox(MutableRecord):
     """The folders whose changes are held."""
     sockets: dict[str, socket.socket] = fresh(default_factory=dict)
     """What the plan has bound inside, by name."""
+    calls: RungCalls | None = None
+    """Makes calls in its stead, on the landlock rung."""
     exit_status: int | None = None
 
     def end(self) -> int:
@@ -204,11 +207,11 @@ def start_sandbox(
     """
     started = time.monotonic()
     with contextlib.ExitStack() as child_ends, contextlib.ExitStack() as own_ends:
-        report, child_report = _socket_pair(own_ends, child_ends)
-        control, child_control = _socket_pair(own_ends, child_ends)
-        liveness, own_liveness = _pipe(child_ends, own_ends)
-        error_output, child_error = _pipe(own_ends, child_ends)
-        go_child, go = _pipe(child_ends, own_ends)
+        report, child_report = socket_pair_for_child(own_ends, child_ends)
+        control, child_control = socket_pair_for_child(own_ends, child_ends)
+        liveness, own_liveness = pipe_for_child(child_ends, own_ends)
+        error_output, child_error = pipe_for_child(own_ends, child_ends)
+        go_child, go = pipe_for_child(child_ends, own_ends)
         for tree in trees.values():
             child_ends.callback(os.close, tree)
         lowers = open_lowers(plan, own_ends)
@@ -241,7 +244,7 @@ def start_sandbox(
                 backend.place(pid)
             except OSError as error:
                 reason = f"The sandbox can't be put into its control group: {error.strerror}."
-                raise BootError("place", error.errno or 0, reason, _PLACE_REMEDY) from None
+                raise BootError("place", error.errno or 0, reason, PLACE_REMEDY) from None
         identity = plan.identity
         try:
             namespaces.write_identity_maps(
@@ -260,7 +263,7 @@ def start_sandbox(
         # A child that has failed by now is not there to take it; its report says why.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             report.send(make_filter())
-        names, descriptors = _receive_hand_over(report)
+        names, descriptors = receive_hand_over(report)
         sized = descriptors[len(descriptors) - len(names) :]
         del descriptors[len(descriptors) - len(names) :]
         handed = list(zip(names, sized, strict=True))
@@ -306,7 +309,7 @@ def _clone(group: int) -> tuple[int, int, bool]:
     return *namespaces.clone(SANDBOX_NAMESPACES), False
 
 
-def _receive_hand_over(report: socket.socket) -> tuple[list[str], list[int]]:
+def receive_hand_over(report: socket.socket) -> tuple[list[str], list[int]]:
     """Return the names of the sizes whose contexts come last, and all descriptors."""
     report.settimeout(_BOOT_SECONDS)
     try:
@@ -346,16 +349,18 @@ def _reap(pid: int, pidfd: int) -> None:
     os.close(pidfd)
 
 
-def _socket_pair(
+def socket_pair_for_child(
     own: contextlib.ExitStack, child: contextlib.ExitStack
 ) -> tuple[socket.socket, socket.socket]:
+    """Return two ends: what ``own`` closes, and what ``child`` does."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     own.callback(ours.close)
     child.callback(theirs.close)
     return ours, theirs
 
 
-def _pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tuple[int, int]:
+def pipe_for_child(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tuple[int, int]:
+    """Return the reading and the writing end, and whom they are closed by."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     reader.callback(os.close, read_end)
     writer.callback(os.close, write_end)

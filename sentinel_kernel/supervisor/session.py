@@ -324,7 +324,8 @@ class Session:
     def make_spare(self) -> None:
         """Make a spare, if there is memory for it; in the place of a sandbox that has just ended, there is."""
         if self.life.request is not None and self.life.phase in (Phase.RUNNING, Phase.NONE):
-            self.life.spare.make(self.life.request, scarce=self.life.phase is Phase.RUNNING)
+            scarce = self.life.phase is Phase.RUNNING
+            self.life.spare.make(self.life.request, scarce=scarce, lesser=self.life.lesser)
 
     def audit(self, identifier: object, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are served alike
         """Answer with the audit's state once all that was reported is written."""

@@ -93,7 +93,9 @@ class Shares:
         self._memory_files = -1
         try:
             flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-            self._memory_files = os.open(f"/proc/{current.sandbox.pid}/root/dev/shm", flags)
+            lists = current.preparation.plan.lists
+            place = f"/proc/{current.sandbox.pid}/root/dev/shm" if lists is None else lists.tmp
+            self._memory_files = os.open(place, flags)
         except OSError:
             pass  # then there are none
 

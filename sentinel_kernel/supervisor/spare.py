@@ -58,8 +58,10 @@ class Spare:
         """Whether there is one, warm or on its way."""
         return self._current is not None
 
-    def make(self, request: StartRequest, *, scarce: bool = True) -> None:
+    def make(self, request: StartRequest, *, scarce: bool = True, lesser: bool = False) -> None:
         """Make one that could answer ``request``, unless there is one, or (if ``scarce``) memory is not ample.
+
+        Nor on a ``lesser`` rung, where a sandbox has a folder on the disk.
 
         A spare is a convenience: where it can't be made there is none, and a start takes its usual time.
         """
@@ -68,7 +70,7 @@ class Spare:
             self._deadline = time.monotonic() + (IDLE_SECONDS if self._warm else _WARM_SECONDS)
             return
         self.drop()
-        if request.payload or request.fault or (scarce and available_memory_bytes() < AMPLE_BYTES):
+        if lesser or request.payload or request.fault or (scarce and available_memory_bytes() < AMPLE_BYTES):
             return
         quiet = Ledger(lambda _violation: True)
         try:
@@ -100,10 +102,11 @@ class Spare:
             return None
         from sentinel_kernel.supervisor.notifications import NotificationHandler  # noqa: PLC0415 - as current.py
 
-        warm, self._current, self._request = self._warm, None, None
+        warm, rung, self._current, self._request = self._warm, current.handler.rung, None, None
         current.handler = NotificationHandler(
             current.sandbox.listener, current.switching.policy, ledger, current.sandbox.pid
         )
+        current.handler.rung = rung
         return current, warm
 
     def _still_fits(self, current: Current) -> bool:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.floor import FixedRule
     from sentinel_kernel.policy.plan import Sizes
     from sentinel_kernel.policy.profile import Network, Profile
     from sentinel_kernel.supervisor.current import Current
@@ -42,6 +43,8 @@ class Switching(MutableRecord):
     policy: CompiledPolicy
     """That of the profile of its start."""
     reachable: tuple[Profile, ...]
+    refused: tuple[FixedRule, ...] = ()
+    """What the rung refuses, whatever a profile says."""
     filtered: CompiledPolicy | None = None
     known: dict[Profile, tuple[CompiledPolicy, tuple[str, ...]]] = fresh(default_factory=dict)
     """Profile -> its policy, and the calls that the filter decides otherwise."""
@@ -66,8 +69,8 @@ class Switching(MutableRecord):
             from sentinel_kernel.supervisor.filter import filtered_policy  # noqa: PLC0415
 
             if self.filtered is None:
-                self.filtered = filtered_policy(self.policy, self.reachable)
-            policy = compile_policy(profile, self.policy.architecture.machine)
+                self.filtered = filtered_policy(self.policy, self.reachable, self.refused)
+            policy = compile_policy(profile, self.policy.architecture.machine, self.refused)
             self.known[profile] = policy, tuple(unserved(self.filtered, policy))
         return self.known[profile]
 

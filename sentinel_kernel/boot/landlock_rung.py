@@ -1,0 +1,111 @@
+"""The boot steps of the landlock rung: no namespaces and no mounts; what may be opened is listed (landlock(7))."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+
+from sentinel_kernel.abi.landlock import AccessFs, AccessNet, Scope
+from sentinel_kernel.boot import confinement
+from sentinel_kernel.linux import landlock, namespaces, process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.boot.context import BootContext
+    from sentinel_kernel.policy.plan import PathLists
+
+_READ = AccessFs.EXECUTE | AccessFs.READ_FILE | AccessFs.READ_DIR
+_OF_FILES = (
+    AccessFs.EXECUTE | AccessFs.WRITE_FILE | AccessFs.READ_FILE | AccessFs.TRUNCATE | AccessFs.IOCTL_DEV
+)
+"""What a rule for something that is no folder may hold."""
+
+_NO_DEVICES = ~(AccessFs.MAKE_CHAR | AccessFs.MAKE_BLOCK | AccessFs.IOCTL_DEV)
+_PLAIN = ~(AccessFs.MAKE_SOCK | AccessFs.MAKE_FIFO | AccessFs.MAKE_SYM)
+"""What lies in the host's folder is opened by the host's programs: plain files and folders alone."""
+
+_SCOPE_ABI, _NETWORK_ABI = 6, 4
+
+
+def become_nobody(context: BootContext) -> None:
+    """Started by root: become the sandbox's own id, without groups, and without what root could get back."""
+    if context.plan.started_by_root:
+        identity = context.plan.identity
+        process.empty_bounding_set()
+        os.setgroups([])
+        os.setresgid(identity.host_gid, identity.host_gid, identity.host_gid)
+        os.setresuid(identity.host_uid, identity.host_uid, identity.host_uid)
+    if 0 in (*os.getresuid(), *os.getresgid()):
+        raise OSError(errno.EPERM, "the sandbox would run as root, or in root's group")
+
+
+def start_session(context: BootContext) -> None:  # noqa: ARG001 - every step has the same form
+    """Leave the supervisor's session and keyring, its umask, blocked and ignored signals."""
+    os.setsid()
+    os.umask(0o022)
+    # Docker refuses this call; and the filter refuses all that keyrings could be used by.
+    with contextlib.suppress(OSError):
+        namespaces.join_new_session_keyring()
+    confinement.reset_signals()
+
+
+def give_up_privileges(context: BootContext) -> None:  # noqa: ARG001
+    """Empty the capability sets, and never gain privileges again. Orphans inside stay below init."""
+    process.clear_capabilities()
+    process.set_no_new_privileges()
+    process.adopt_orphans()
+    process.set_dumpable(dumpable=False)
+
+
+def open_paths(context: BootContext) -> None:
+    """Refuse every file but those of the lists, all of the network, signals and abstract sockets outside."""
+    lists = context.plan.lists
+    if lists is None:
+        raise OSError(errno.EINVAL, "the plan has no lists")
+    abi = landlock.abi_version()
+    if abi < _SCOPE_ABI:
+        raise OSError(errno.EOPNOTSUPP, f"Landlock's version here is {abi}, and {_SCOPE_ABI} is needed")
+    handled = landlock.supported_access(abi)
+    landlock.restrict_self(
+        abi,
+        handled,
+        Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL,
+        _rules(lists, handled),
+        AccessNet.BIND_TCP | AccessNet.CONNECT_TCP,
+        may_be_gone=True,
+    )
+
+
+def _rules(lists: PathLists, handled: AccessFs) -> list[tuple[str, AccessFs]]:
+    rules = [(path, _for_kind(path, _READ)) for path in lists.readable]
+    rules += [(path, AccessFs.READ_FILE) for path in lists.single]
+    rules += [(path, AccessFs.READ_FILE | AccessFs.WRITE_FILE | AccessFs.IOCTL_DEV) for path in lists.devices]
+    rules += [(path, handled & _NO_DEVICES) for path in (lists.tmp, lists.home)]
+    if lists.output:
+        rules.append((lists.output, handled & _NO_DEVICES & _PLAIN))
+    return rules
+
+
+def _for_kind(path: str, rights: AccessFs) -> AccessFs:
+    try:
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+    except OSError:
+        is_folder = False  # gone, or closed to us: then there is no rule
+    return rights if is_folder else rights & _OF_FILES
+
+
+STEPS: tuple[Callable[[BootContext], None], ...] = (
+    become_nobody,
+    start_session,
+    confinement.apply_limits,
+    give_up_privileges,
+    confinement.die_with_supervisor,
+    open_paths,
+    confinement.receive_filter,
+    confinement.load_filter,
+    confinement.hand_over,
+)

@@ -1,0 +1,142 @@
+"""What the landlock rung refuses beside a profile: there the sandbox has no network, IPC, process or mounts of its own.
+
+Landlock keeps files from being opened, and, from its version 6 on, signals and abstract sockets inside. What it does
+not see is refused here, or held and answered by the supervisor (supervisor/rung_calls.py).
+"""
+
+from __future__ import annotations
+
+import errno
+
+from sentinel_kernel.abi.socket import AF_INET6, AF_NETLINK, AF_UNIX
+from sentinel_kernel.policy.action import NOTIFY, Action, ActionKind
+from sentinel_kernel.policy.compiled import ORIGIN_SHARED, CompiledRule, reachable
+from sentinel_kernel.policy.floor import FixedRule
+from sentinel_kernel.policy.regions import EVERYTHING, LOW_32_BITS, ArgumentTest
+from sentinel_kernel.record import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from sentinel_kernel.policy.compiled import CompiledPolicy
+    from sentinel_kernel.policy.regions import Region
+
+FULL, LANDLOCK = "full", "landlock"
+
+LEAST_ABI: Final = 6
+"""Signals to processes outside, and abstract sockets, are refused by Landlock from this version on (Linux 6.12)."""
+
+
+def _calls(names: str) -> tuple[str, ...]:
+    return tuple(names.split())
+
+
+def _equals(index: int, value: int) -> ArgumentTest:
+    return ArgumentTest(index, LOW_32_BITS, value)
+
+
+_TYPE = 0x0F  # SOCK_TYPE_MASK of <linux/net.h>
+_STREAM, _PACKETS = 1, 5  # SOCK_STREAM, SOCK_SEQPACKET: whoever sends on one can't name another receiver
+_OWN_SOCKETS: Final[tuple[Region, ...]] = tuple(
+    (_equals(0, AF_UNIX), ArgumentTest(1, _TYPE, kind)) for kind in (_STREAM, _PACKETS)
+)
+_NO_FAMILY = Action(ActionKind.ERRNO, errno.EAFNOSUPPORT)
+_NO_ATTRIBUTES = Action(ActionKind.ERRNO, errno.EOPNOTSUPP)
+_OF_TERMINALS = ArgumentTest(
+    1, 0xFFFFFF00, 0x5400
+)  # 'T' of <asm-generic/ioctls.h>: FIONREAD and FIONBIO among them
+_F_SETLEASE, _F_NOTIFY = 1024, 1026  # <linux/fcntl.h>
+
+_OF_RUNG: Final = "on the landlock rung the sandbox has none of its own, and this one is the machine's"
+
+RULES: Final[tuple[FixedRule, ...]] = (
+    # Asked for at imports (urllib3, getaddrinfo), by who goes on where the family does not exist: nothing to tell.
+    FixedRule(
+        ("socket",),
+        _NO_FAMILY,
+        f"network: {_OF_RUNG}",
+        only_in=(
+            (_equals(0, AF_NETLINK),),
+            (_equals(0, AF_INET6), ArgumentTest(1, _TYPE, _STREAM), _equals(2, 0)),
+        ),
+    ),
+    FixedRule(("socket", "socketpair"), NOTIFY, f"network: {_OF_RUNG}", except_in=_OWN_SOCKETS),
+    FixedRule(
+        _calls(
+            "shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink"
+        ),
+        NOTIFY,
+        f"shared memory, semaphores and queues: {_OF_RUNG}",
+    ),
+    FixedRule(("inotify_add_watch",), NOTIFY, "Landlock does not keep it from folders that are not shown"),
+    # ls and shutil.copy2 ask for them, and go on without.
+    FixedRule(
+        _calls(
+            "getxattr lgetxattr listxattr llistxattr setxattr lsetxattr fsetxattr removexattr lremovexattr "
+            "fremovexattr"
+        ),
+        _NO_ATTRIBUTES,
+        "Landlock does not keep them from files that are not shown",
+    ),
+)
+"""On every machine."""
+
+OF_SAME_USER: Final[tuple[FixedRule, ...]] = (
+    FixedRule(
+        ("ioctl",),
+        NOTIFY,
+        "Landlock does not keep it from changing shown files",
+        except_in=((_OF_TERMINALS,),),
+    ),
+    FixedRule(
+        ("fcntl",),
+        NOTIFY,
+        "it would hold up, or watch, what others do with a shown file",
+        only_in=((_equals(1, _F_SETLEASE),), (_equals(1, _F_NOTIFY),)),
+    ),
+    FixedRule(
+        _calls("chown fchown lchown fchownat"),
+        NOTIFY,
+        "Landlock does not keep it from files that are not shown",
+    ),
+)
+"""Where the sandbox runs as the very user who started the kernel: what that user may do to others' processes and files.
+
+A sandbox of root's runs as an id that owns nothing."""
+
+_O_DIRECTORY: Final = 0o200000
+_HELD_ALWAYS: Final[tuple[tuple[str, Region], ...]] = (("connect", EVERYTHING), ("listen", EVERYTHING))
+_HELD_OF_SAME_USER: Final[tuple[tuple[str, Region], ...]] = tuple(
+    (name, EVERYTHING) for name in _calls("chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat")
+)
+_HELD_OF_SPLIT: Final[tuple[tuple[str, Region], ...]] = (
+    ("open", (ArgumentTest(1, _O_DIRECTORY, _O_DIRECTORY),)),
+    ("openat", (ArgumentTest(2, _O_DIRECTORY, _O_DIRECTORY),)),
+)
+_HELD: Final = Action(ActionKind.NOTIFY)
+
+
+def rules_of(*, same_user: bool) -> tuple[FixedRule, ...]:
+    """Return what holds on the landlock rung whatever a profile says."""
+    return (*RULES, *OF_SAME_USER) if same_user else RULES
+
+
+def held_calls(*, same_user: bool, split: bool) -> tuple[tuple[str, Region], ...]:
+    """Return the calls that the supervisor makes in the sandbox's stead, and where they are held."""
+    return (
+        *_HELD_ALWAYS,
+        *(_HELD_OF_SAME_USER if same_user else ()),
+        *(_HELD_OF_SPLIT if split else ()),
+    )
+
+
+def held_policy(policy: CompiledPolicy, held: tuple[tuple[str, Region], ...]) -> CompiledPolicy:
+    """Return the policy of a filter that also holds those calls, where a rule lets them take effect."""
+    rules = dict(policy.rules)
+    for name, region in held:
+        number = policy.architecture.syscalls.get(name)
+        if number is not None and number in rules:
+            rule = CompiledRule(name, number, region, _HELD, ORIGIN_SHARED, "it is done from outside")
+            rules[number] = reachable((rule, *rules[number]))
+    return replace(policy, rules=rules)

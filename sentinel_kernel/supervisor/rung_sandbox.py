@@ -1,0 +1,212 @@
+"""A sandbox on the landlock rung: made without namespaces or mounts, kept together by its warden."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+
+from sentinel_kernel.abi.sched import CloneFlags
+from sentinel_kernel.boot.context import BootContext
+from sentinel_kernel.boot.sequence import boot
+from sentinel_kernel.errors import BootError
+from sentinel_kernel.linux import namespaces
+from sentinel_kernel.linux.seccomp import Listener
+from sentinel_kernel.supervisor.sandbox import (
+    DIED,
+    PLACE_REMEDY,
+    Sandbox,
+    pipe_for_child,
+    receive_hand_over,
+    socket_pair_for_child,
+)
+from sentinel_kernel.supervisor.warden import END, guard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.policy.plan import BootPlan
+    from sentinel_kernel.supervisor.backend import Backend
+    from sentinel_kernel.supervisor.private_folder import PrivateFolders
+
+_END_SECONDS = 5.0
+_WORD_BYTES = 64
+_gone: list[int] = []
+"""Wardens that have said their last word, and remove their folders yet."""
+
+
+class ListedSandbox(Sandbox):
+    """A sandbox whose processes are its warden's descendants."""
+
+    word: socket.socket | None = None
+    """To the warden."""
+    warden: int = -1
+
+    def end(self) -> int:
+        """Have the warden kill everything below it, and return the wait status of init; idempotent.
+
+        Raises:
+            BootError: a process is stuck in an uninterruptible call and did not die within 5 s.
+
+        """
+        if self.exit_status is not None:
+            return self.exit_status
+        if self.word is None:
+            return 0
+        self.exit_status = end_warden(self.word, self.warden)
+        return self.exit_status
+
+    def close(self) -> None:
+        """Release every descriptor."""
+        super().close()
+        if self.calls is not None:
+            self.calls.close()
+        if self.word is not None:
+            self.word.close()
+        reap_wardens()
+
+
+def end_warden(word: socket.socket, warden: int) -> int:
+    """Have the warden end its sandbox, and return the wait status of its init. Raises BootError as above."""
+    with contextlib.suppress(OSError):
+        word.send(END)
+    word.settimeout(_END_SECONDS)
+    try:
+        packet = word.recv(_WORD_BYTES)
+        while packet.startswith(b"pid"):
+            packet = word.recv(_WORD_BYTES)
+    except TimeoutError:
+        raise BootError(
+            "end",
+            0,
+            f"Processes below {warden} of the sandbox do not die: one is stuck in the Linux kernel (state D).",
+            "Look for a hanging network disk; the process goes when that answers.",
+        ) from None
+    except OSError:
+        packet = b""
+    _gone.append(warden)
+    reap_wardens()
+    return int(packet[5:]) if packet.startswith(b"exit ") else 0
+
+
+def reap_wardens() -> None:
+    """Take note of wardens that have ended."""
+    for pid in list(_gone):
+        with contextlib.suppress(ChildProcessError):
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                continue
+        _gone.remove(pid)
+
+
+def start_listed(
+    plan: BootPlan,
+    make_filter: Callable[[], bytes],
+    folders: PrivateFolders,
+    backend: Backend,
+    fault: tuple[str, int] | None = None,
+) -> ListedSandbox:
+    """Make the sandbox of ``plan``, as sandbox.start_sandbox does on the full rung; ``folders`` are used up.
+
+    Precondition: this process has one thread, and descriptors 0, 1 and 2 are open.
+
+    Raises:
+        BootError: a step failed; everything was undone.
+
+    """
+    started = time.monotonic()
+    reap_wardens()
+    own_id = os.getpid()
+    with contextlib.ExitStack() as child_ends, contextlib.ExitStack() as own_ends:
+        report, child_report = socket_pair_for_child(own_ends, child_ends)
+        control, child_control = socket_pair_for_child(own_ends, child_ends)
+        word, child_word = socket_pair_for_child(own_ends, child_ends)
+        liveness, own_liveness = pipe_for_child(child_ends, own_ends)
+        error_output, child_error = pipe_for_child(own_ends, child_ends)
+        try:
+            warden, warden_pidfd, placed = _clone(backend.group)
+        except OSError as error:
+            folders.remove()
+            raise BootError(
+                "clone", error.errno or 0, f"No process could be started: {error.strerror}."
+            ) from None
+        if warden == 0:
+            for descriptor in (own_liveness, report.fileno(), control.fileno(), error_output, word.fileno()):
+                os.close(descriptor)
+
+            def start() -> None:
+                context = BootContext(
+                    plan=plan,
+                    report=child_report,
+                    control=child_control.fileno(),
+                    error_output=child_error,
+                    liveness=liveness,
+                )
+                boot(context, fault)
+
+            kept = (folders.lock,) if folders.lock >= 0 else ()
+            guard(child_word, own_id, start, folders.remove, kept)
+        os.close(warden_pidfd)
+        folders.close()
+        undone = own_ends.enter_context(contextlib.ExitStack())
+        undone.callback(_end_quietly, word, warden)
+        if not placed:
+            try:
+                backend.place(warden)
+            except OSError as error:
+                reason = f"The sandbox can't be put into its control group: {error.strerror}."
+                raise BootError("place", error.errno or 0, reason, PLACE_REMEDY) from None
+        child_ends.close()
+        pid, pidfd = _first_process(word)
+        undone.callback(os.close, pidfd)
+        # A child that has failed by now is not there to take it; its report says why.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            report.send(make_filter())
+        _, descriptors = receive_hand_over(report)
+        undone.pop_all()
+        own_ends.pop_all()
+        sandbox = ListedSandbox(
+            plan=plan,
+            pid=pid,
+            pidfd=pidfd,
+            listener=Listener(descriptors[0]),
+            control=control,
+            error_output=error_output,
+            report=report,
+            workspace_upper=-1,
+            workspace_context=-1,
+            boot_seconds=time.monotonic() - started,
+            word=word,
+            warden=warden,
+        )
+        # One that was killed meanwhile is seen by its pidfd, as any other that dies.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            report.send(b"go")
+        os.close(own_liveness)
+        return sandbox
+
+
+def _clone(group: int) -> tuple[int, int, bool]:
+    """Return pid, pidfd and whether the child began in the control group ``group`` (-1: none is asked for)."""
+    if group >= 0:
+        with contextlib.suppress(OSError):
+            return *namespaces.clone_into(CloneFlags(0), group), True
+    return *namespaces.clone(CloneFlags(0)), False
+
+
+def _first_process(word: socket.socket) -> tuple[int, int]:
+    """Return process id and pidfd of the sandbox's first process."""
+    word.settimeout(_END_SECONDS)
+    try:
+        packet, descriptors, _, _ = socket.recv_fds(word, _WORD_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+    except OSError:
+        packet, descriptors = b"", []
+    if not packet.startswith(b"pid ") or len(descriptors) != 1:
+        raise BootError(DIED, 0, "The set-up process was killed at once.")
+    return int(packet[4:]), descriptors[0]
+
+
+def _end_quietly(word: socket.socket, warden: int) -> None:
+    with contextlib.suppress(BootError):
+        end_warden(word, warden)
