@@ -104,6 +104,8 @@ def mount_tree(context: BootContext) -> None:
             case MountKind.MASK_FILE:
                 mounts.mount("/dev/null", target, "", MountFlags.BIND)
                 mounts.set_path_attributes(target, MountAttributes.RDONLY | MountAttributes.NOSUID)
+    home = os.open(root + context.plan.home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    context.layers.append(("home", home))
 
 
 def mount_devices(context: BootContext) -> None:

@@ -86,9 +86,13 @@ class ClientSide:
             if frames is None:
                 return False
             try:
-                handle(read_request(channel, frames, self._host.session))
+                request = read_request(channel, frames, self._host.session)
+                self._host.firewall.note(request)
+                handle(request)
             except ProtocolError as error:
                 log(f"A client's {channel} message was dropped: {error}")
+            except Exception as error:  # noqa: BLE001 - one client's message must not end all clients' kernel
+                self._host.faults.note(f"A client's {channel} message was dropped", error)
         return True
 
     def _subscriptions(self) -> bool:

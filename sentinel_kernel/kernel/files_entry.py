@@ -69,5 +69,11 @@ class FilesEntry:
             from sentinel_kernel.kernel.files_notices import FilesNotices  # noqa: PLC0415 - for cells that write
 
             self._notices = FilesNotices(self._host)
+        if "fault" in event:
+            self._notices.not_looked_at(str(event["fault"]))
+            return
+        if "home" in event:
+            self._notices.in_home([path for path in event["home"] if isinstance(path, str)])
+            return
         self._notices.cell_ended(event)
         self.count(event)

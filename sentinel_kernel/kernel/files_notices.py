@@ -46,6 +46,15 @@ class FilesNotices:
         if held > _number(event, "waiting_count") and "held" not in self._said and not waits:
             self._note_held(self._once("held", files_words.held(held, _number(event, "bytes")), [], 0))
 
+    def not_looked_at(self, why: str) -> None:
+        """Say once that nobody could look at what cells changed; ``why`` goes to the log alone."""
+        log(f"files process: {why or 'it could not be started, or was killed'}")
+        self._once("not looked at", files_words.not_looked_at(), [], 0)
+
+    def in_home(self, paths: list[str]) -> None:
+        """Say once that files lie where nothing is held."""
+        self._once("home", files_words.in_home(len(paths)), paths, len(paths))
+
     def _waiting(self, event: Json) -> bool:
         """Say of new files that they wait, and how they are saved, once for each reason; tell whether that was now."""
         said = len(self._said)

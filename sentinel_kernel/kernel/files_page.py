@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json
 
 VERSION = 1
+_ARTIFACT_CHARACTERS = frozenset("0123456789abcdef-")
 _COLUMNS = (
     ("file", "文件"),
     ("change", "更改"),
@@ -158,10 +159,23 @@ def _after(name: str, answer: Json, *, chinese: bool) -> list[str]:
             if chinese
             else f"Still held in the sandbox: {files_words.files(held, chinese=False)} (%sentinel_files)."
         )
-    cell = str(answer.get("cell") or "")
-    if cell.isdecimal() and cell.isascii():
-        notes.insert(
-            0, f"这些是单元格 [{cell}] 的更改。" if chinese else f"It was cell [{cell}] that wrote them."
+    first, _, last = str(answer.get("cell") or "").partition("-")
+    if all(number.isdecimal() and number.isascii() for number in (first, last or "0")):
+        if last:  # many files are held: they were not looked at between such cells
+            said = (
+                f"这些是单元格 [{first}] 到 [{last}] 的更改。",
+                f"It was cells [{first}] to [{last}] that wrote them.",
+            )
+        else:
+            said = f"这些是单元格 [{first}] 的更改。", f"It was cell [{first}] that wrote them."
+        notes.insert(0, said[0] if chinese else said[1])
+    kept = str(answer.get("kept") or "")
+    if kept and set(kept) <= _ARTIFACT_CHARACTERS:
+        command = f"sentinel-kernel artifacts restore {kept}"
+        notes.append(
+            f"被撤销的内容保留了副本：在终端中运行 {command} 可取回。"
+            if chinese
+            else f"A copy of what was taken back is kept: in a terminal, {command} brings it back."
         )
     steps = _number(answer, "steps")
     if name == "undone" and steps:

@@ -323,6 +323,35 @@ def saved(count: int) -> Words:
     )
 
 
+def not_looked_at() -> Words:
+    """Return the notice that the process that deals with changed files has failed, twice in a row."""
+    return Words(
+        "What cells have changed could not be looked at: the process for that ended, and once more. It stays in the "
+        "sandbox, new files may not have got to this machine, and %sentinel_undo does not know this cell.",
+        "无法查看单元格的更改：负责处理的进程连续两次结束。更改保留在沙箱中，新文件未写入此机器，"
+        "%sentinel_undo 也不知道此单元格。",
+        "Run another cell, or %sentinel_files, to have it tried again. What is still held when the kernel ends is "
+        "saved (`sentinel-kernel artifacts list` in a terminal). The kernel's log has the reason.",
+        "运行另一个单元格或 %sentinel_files 会再次尝试。内核结束时仍保留的文件会被保存"
+        "（在终端中运行 `sentinel-kernel artifacts list`）。原因见内核日志。",
+    )
+
+
+def in_home(count: int) -> Words:
+    """Return the one notice of a session that files lie in the sandbox's own home."""
+    verb, pronoun = ("lies", "it") if count == 1 else ("lie", "them")
+    return Words(
+        f"{files(count, chinese=False)} of this cell {verb} in the sandbox's own copy of the home folder: "
+        "nothing there reaches this machine, and a restart, a reset or the kernel's end deletes it.",
+        f"此单元格有 {count} 个文件写在沙箱自己的主目录副本中：那里的内容不会到达此机器，"
+        "重启、重置或内核结束时会被删除。",
+        f"Write {pronoun} to the notebook's folder instead (a plain name such as results.csv), or move {pronoun} there "
+        'with shutil.move(PATH, "."). This is said once.',
+        '请改为写入笔记本所在文件夹（例如直接使用 results.csv），或用 shutil.move(路径, ".") 移到那里。'
+        "此提示只出现一次。",
+    )
+
+
 def conflicts(count: int) -> Words:
     """Return the notice that the host's files changed after a cell wrote its own."""
     return Words(

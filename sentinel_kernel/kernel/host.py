@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,8 +19,11 @@ from sentinel_kernel.kernel.client_side import ClientSide, watch_sockets
 from sentinel_kernel.kernel.connection import read_connection
 from sentinel_kernel.kernel.deaths import death_words
 from sentinel_kernel.kernel.displays import Displays
+from sentinel_kernel.kernel.ends import watch_ends
 from sentinel_kernel.kernel.execution import Execution
+from sentinel_kernel.kernel.faults import Faults
 from sentinel_kernel.kernel.files_entry import FilesEntry
+from sentinel_kernel.kernel.firewall import Firewall
 from sentinel_kernel.kernel.gauge_entry import GaugeEntry
 from sentinel_kernel.kernel.large_frame import Ledger
 from sentinel_kernel.kernel.lifecycle import Lifecycle, State
@@ -76,6 +77,8 @@ class Host:
         name = session_id(settings.connection_file)
         self.session = Session(connection.key, connection.signature_scheme, name)
         try:
+        self.faults, self.firewall = Faults(), Firewall(name)
+        self.loop.on_fault = self._stumbled
             self.sockets = Outer(connection)
         except zmq.ZMQError as error:
             remedy = "Start the kernel again: the client then chooses other ports."
@@ -122,8 +125,7 @@ class Host:
         self._exit_status = 0
         self._shutdown: Request | None = None
         watch_sockets(self)
-        self._watch_signals()
-        self._watch_parent()
+        watch_ends(self)
         self.lifecycle.attach(supervisor)
 
     @cached_property
@@ -183,6 +185,13 @@ class Host:
         more = self.clients.pump()
         more |= self.worker.pump()
         if self.questions.open:
+    def _stumbled(self, fault: Exception) -> None:
+        """Give up the sandbox over which the host stumbled where nothing else caught it. Raises what is too much."""
+        self.faults.note("The sandbox is given up", fault)
+        if self.faults.too_many:
+            raise fault
+        self.lifecycle.broken("The host stumbled over what the sandbox sent.")
+
             self.questions.go_on()  # a cell's own prompt may have been answered, or the cell have ended
         link = self.lifecycle.link
         return more or self.clients.has_more() or (link is not None and link.has_news)
@@ -355,38 +364,6 @@ class Host:
             self.outbox.reply(request, {"status": "error", **error})
             self.outbox.status("idle", request.header)
         return bool(cells)
-
-    def _watch_signals(self) -> None:
-        """Take SIGINT as an interrupt (some clients know no other), SIGTERM and SIGHUP as the end."""
-        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda _number, _frame: None)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-
-        def received(_events: int) -> None:
-            numbers = os.read(reader, 64)
-            if set(numbers) - {signal.SIGINT}:
-                self.lifecycle.stop()
-            else:
-                self.interrupt()
-
-        self.loop.watch(reader, received)
-
-    def _watch_parent(self) -> None:
-        """End with the process that started this kernel, as ipykernel does."""
-        if self.settings.parent_pid <= 1:
-            return
-        try:
-            fd = os.pidfd_open(self.settings.parent_pid)
-        except OSError:
-            return  # gone, or in another pid namespace: the client's own ways to end a kernel are left
-
-        def parent_ended(_events: int) -> None:
-            self.loop.forget(fd)
-            os.close(fd)
-            self.lifecycle.stop()
-
-        self.loop.watch(fd, parent_ended)
 
 
 def run_host(settings: Settings, supervisor: SupervisorProcess | Exception) -> int:

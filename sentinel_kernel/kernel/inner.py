@@ -24,8 +24,10 @@ IDENTITY = b"host"
 
 _MIB = 1024 * 1024
 _MESSAGE_BYTES = {"shell": 512 * _MIB, "iopub": 512 * _MIB, "control": 64 * _MIB, "stdin": _MIB}
-_REST_READS = 1000
-"""How often a dead worker's channel is read once more: its last output lies in socket buffers of 208 KiB."""
+_REST_BYTES = 2 * _MIB
+_REST_MESSAGES = 20_000
+"""How much of a dead worker's channel is read once more: its last output lies in a socket's buffer of 416 KiB at most.
+One that broke the protocol may be alive, and write on as fast as it is read."""
 
 
 class Inner:
@@ -109,9 +111,12 @@ class Inner:
         """Read what a worker that is gone left in its channels."""
         self._on_end = self._on_breach = _ignore
         for channel in CHANNELS:
-            for _ in range(_REST_READS):
-                if channel in self._ended or not self._read(channel):
+            left = _REST_BYTES
+            while left > 0 and channel not in self._ended:
+                count = self._read(channel)
+                if not count or len(self._streams[channel].messages) > _REST_MESSAGES:
                     break
+                left -= count
 
     def close(self) -> None:
         """Stop watching and close all four; what was read and not taken is dropped."""

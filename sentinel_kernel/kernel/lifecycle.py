@@ -215,7 +215,7 @@ class Lifecycle:
             close_all(fds)
             return
         self.state = State.STARTING
-        self.inner = Inner(self._loop, generation, fds, self._ledger, self._channel_ended, self._breach)
+        self.inner = Inner(self._loop, generation, fds, self._ledger, self._channel_ended, self.broken)
         for channel in ("shell", "control", "stdin", "iopub"):
             self.inner.watch(channel, reading=True)
 
@@ -270,9 +270,9 @@ class Lifecycle:
 
     def _ended_unexplained(self) -> None:
         self._end_timer = None
-        self._breach("The worker closed its channels.")
+        self.broken("The worker closed its channels.")
 
-    def _breach(self, reason: str) -> None:
+    def broken(self, reason: str) -> None:
         """The worker broke the protocol: it is given up, and a fresh sandbox asked for."""
         if self.state is State.STOPPING or self.inner is None:
             return

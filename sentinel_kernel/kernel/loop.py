@@ -40,6 +40,8 @@ class Loop:
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._running = False
+        self.on_fault: Callable[[Exception], None] | None = None
+        """Told of what a call raised that was made from here; without it, ``run`` raises it."""
 
     def watch(self, fd: int, call: Callable[[int], None], events: int = READ) -> None:
         """Call ``call(events)`` whenever ``fd`` is ready for one of ``events``, or hung up."""
@@ -68,7 +70,12 @@ class Loop:
         """
         self._running = True
         while self._running:
-            self._step(0.0 if pump() else self._until_timer())
+            try:
+                self._step(0.0 if pump() else self._until_timer())
+            except Exception as fault:
+                if self.on_fault is None:
+                    raise
+                self.on_fault(fault)
 
     def stop(self) -> None:
         """Let ``run`` return."""

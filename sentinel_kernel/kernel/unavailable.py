@@ -105,10 +105,11 @@ def answer_request(outbox: Outbox, request: Request, error: Json) -> None:
         outbox.status("busy", request.header)
         outbox.status("idle", request.header)
         return
-    outbox.answer(request, _content(request, error))
+    outbox.answer(request, failed_content(request, error))
 
 
-def _content(request: Request, error: Json) -> Json:
+def failed_content(request: Request, error: Json) -> Json:
+    """Return a reply's content that every client can read, where nothing better is to be had than ``error``."""
     failed = {"status": "error", **error}
     # Fields that clients read without looking at the status first (messaging protocol 5.4).
     beside: dict[str, dict[str, Any]] = {

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.kernel.well_formed_replies import check_reply
 from sentinel_kernel.kernel.wire import HEADER_BYTES, decode
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ DEEPEST = 200
 """How deep a value may be nested. Programs that copy a notebook recurse at each level, Python ends at 1000."""
 
 METADATA_BYTES = 4 * 1024 * 1024
+
+_INFINITE = float("inf")
 
 _STRINGS = re.compile(rb'"(?:[^"\\]+|\\.)*"', re.DOTALL)
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -61,6 +64,7 @@ def read(part: Part, maximum_bytes: int) -> Json:
     raw = bytes(part)
     if too_deep(raw):
         raise ProtocolError("A value is nested too deeply.")
+    check_numbers(value)
     if b"\\ud" in raw or b"\\uD" in raw:
         _check_letters(value)
     return value
@@ -76,6 +80,23 @@ def too_deep(raw: bytes, deepest: int = DEEPEST) -> bool:
             return False
         brackets = brackets.replace(b"{}", b"")
     return bool(brackets)
+
+
+def check_numbers(value: Json) -> None:
+    """Find numbers that are none for all clients: 1e999 is infinite, and what a notebook holds then no page reads.
+
+    Raises ProtocolError.
+    """
+    waiting: list[Any] = [value]
+    while waiting:
+        found = waiting.pop()
+        for item in found.values() if type(found) is dict else found:
+            kind = type(item)
+            if kind is float:
+                if item in (_INFINITE, -_INFINITE):
+                    raise ProtocolError("A number is too large.")
+            elif kind is dict or kind is list:
+                waiting.append(item)
 
 
 def _check_letters(value: Json) -> None:
@@ -131,15 +152,22 @@ def check_content(msg_type: str, content: Json) -> None:
             raise ProtocolError(f"A {msg_type} has no object {key}.")
     if msg_type in ("comm_open", "comm_msg"):
         _check_widget(msg_type, content)
-    elif msg_type == "error":
-        traceback = content.get("traceback")
-        if not isinstance(traceback, list) or not all(isinstance(line, str) for line in traceback):
-            raise ProtocolError("An error has no traceback.")
-    elif "transient" in content:
+    elif msg_type == "error" and not _is_traceback(content.get("traceback")):
+        raise ProtocolError("An error has no traceback.")
+    if "transient" in content:
         _check_transient(msg_type, content["transient"])
-    count = content.get("execution_count")
-    if msg_type in ("execute_result", "execute_input") and not isinstance(count, int | None):
+    check_reply(msg_type, content)
+    missing = msg_type == "execute_result" and "execution_count" not in content
+    if missing or not _is_count(content.get("execution_count")):  # nbclient takes one from every message
         raise ProtocolError(f"A {msg_type} has an execution count that is no number.")
+
+
+def _is_traceback(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(line, str) for line in value)
+
+
+def _is_count(value: object) -> bool:
+    return value is None or (type(value) is int and 0 <= value < 1 << 53)
 
 
 def _check_transient(msg_type: str, transient: object) -> None:
@@ -165,5 +193,10 @@ def _check_widget(msg_type: str, content: Json) -> None:
             if not isinstance(state.get(key), str):
                 raise ProtocolError(f"A widget has no {key}.")
     paths = data.get("buffer_paths")
-    if not isinstance(paths, list | None) or not all(isinstance(path, list) for path in paths or ()):
+    if not isinstance(paths, list | None) or not all(map(_is_path, paths or ())):
         raise ProtocolError("A widget's buffer paths are none.")
+
+
+def _is_path(value: object) -> bool:
+    """Tell whether ``value`` leads to a place in a widget's state; clients keep such places as keys."""
+    return isinstance(value, list) and all(type(step) in (str, int) for step in value)

@@ -53,8 +53,17 @@ def _refuse(name: str) -> None:
     raise ValueError(f"{name} is not JSON.")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
-"""Strict: Python reads NaN and Infinity where no page does."""
+def _object(pairs: list[tuple[str, Any]]) -> Json:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("An object has a key twice.")
+    return found
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_object)
+"""Strict: Python reads NaN and Infinity where no page does, and of a key that is there twice the last."""
+
+_ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def decode(part: Part, maximum_bytes: int) -> Json:
@@ -81,12 +90,14 @@ def decode(part: Part, maximum_bytes: int) -> Json:
 def encode(value: Json) -> bytes:
     """Return ``value`` as JSON (ASCII, so that lone surrogates from the worker can't make it fail).
 
-    Raises ProtocolError where it is nested too deeply.
+    Raises ProtocolError where it is nested too deeply, or holds a number that is none in JSON.
     """
     try:
-        return json.dumps(value, separators=(",", ":")).encode("ascii")
+        return _ENCODE(value).encode("ascii")
     except RecursionError as error:
         raise ProtocolError("A value is nested too deeply.") from error
+    except ValueError as error:
+        raise ProtocolError("A number is too large.") from error
 
 
 def text_of(value: Json, key: str, maximum: int = 1000) -> str:

@@ -14,7 +14,7 @@ from sentinel_kernel.kernel.limits import QUOTA
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.output_rule import BUNDLES, UNTOUCHED, Judged, judge, judge_metadata
 from sentinel_kernel.kernel.prompts import told_apart
-from sentinel_kernel.kernel.well_formed import check_header, read_parent
+from sentinel_kernel.kernel.unavailable import failed_content
 from sentinel_kernel.kernel.widgets import COMM_TYPES
 from sentinel_kernel.kernel.wire import (
     CONTENT,
@@ -24,7 +24,6 @@ from sentinel_kernel.kernel.wire import (
     PARENT,
     decode,
     encode,
-    split,
     text_of,
 )
 
@@ -48,6 +47,7 @@ _SPEAKING = frozenset({"stream", "error"})
 """Messages whose words may be about a limit."""
 
 _UNASKED = frozenset({"shutdown_reply", "iopub_welcome"})
+_MALFORMED = {"ename": "MalformedReply", "evalue": "", "traceback": []}
 _MOST_COUNT = 1_000_000
 
 
@@ -59,10 +59,6 @@ class WorkerSide:
         self._held_idle: tuple[Cell, list[Part], list[Part]] | None = None
         """An idle that waits until its cell's violations are shown with their final counts."""
 
-        self._parent: Part = b"{}"
-        """The parent header that was checked last: a cell's outputs share one."""
-
-        self._failed = False
         self._last_words = False
         """The worker is gone: what it said last waits for nobody."""
 
@@ -130,16 +126,7 @@ class WorkerSide:
 
     def _one(self, channel: str, frames: list[Part]) -> None:
         try:
-            identities, parts = split(frames)
-            header = decode(parts[HEADER], HEADER_BYTES)
-            check_header(header, own=True)
-            if parts[PARENT] != self._parent:
-                read_parent(parts[PARENT])
-                self._parent = bytes(parts[PARENT])
-            if header.get("session") != self._host.session.session_id:
-                # With another one it would make clients drop what the host has just shown (settings.session_id).
-                parts[HEADER] = encode({**header, "session": self._host.session.session_id})
-            msg_type = text_of(header, "msg_type", 100)
+            msg_type, identities, parts = self._host.firewall.admit(channel, frames)
             ask, reports = not self._last_words, bears_report(parts[METADATA])
             if reports and self._host.failures.must_wait(channel, msg_type, parts, ask=ask):
                 self._put_back(channel, frames)
@@ -155,22 +142,12 @@ class WorkerSide:
         except ProtocolError as error:
             log(f"A message of the worker on {channel} was dropped: {error}")
         except Exception as error:  # noqa: BLE001 - whatever the worker sends, it must not end its own guard
-            self._drop(channel, error)
+            self._host.faults.note(f"A message of the worker on {channel} was dropped", error)
 
     def _put_back(self, channel: str, frames: list[Part]) -> None:
         """Keep a message for later, as the channel's first."""
         if (inner := self._host.lifecycle.inner) is not None:
             inner[channel].messages.appendleft(frames)
-
-    def _drop(self, channel: str, error: Exception) -> None:
-        """Drop a message that the host itself stumbled over; the first time, say in the log where."""
-        log(f"A message of the worker on {channel} was dropped, which is a fault of the host: {error!r}")
-        if not self._failed:
-            import traceback  # noqa: PLC0415 - never, if all is well
-
-            self._failed = True
-            for line in traceback.format_exception(error):
-                log(line)
 
     # --- iopub
 
@@ -208,6 +185,10 @@ class WorkerSide:
             raise ProtocolError("A status is too long.")
         return "carrying" in vars(self._host) and self._host.carrying.is_about(parts[PARENT])
 
+    def _says_nothing_new(self, parts: list[Part]) -> bool:
+        state = text_of(decode(parts[CONTENT], STATUS_BYTES), "execution_state")
+        return self._host.firewall.repeats(state, self._host.lifecycle.generation)
+
     def _passes(self, msg_type: str, parts: list[Part]) -> bool:
         """Hold a message to the output rule, and say in its cell what was held back; False where nothing is left."""
         host = self._host
@@ -224,7 +205,7 @@ class WorkerSide:
             # Made anew: host and clients must agree on what is cleared, and when.
             parts[CONTENT] = encode({"wait": bool(decode(parts[CONTENT], REPLY_BYTES).get("wait"))})
         if msg_type not in COMM_TYPES:
-            return True
+            return msg_type != "status" or not self._says_nothing_new(parts)
         host.outbox.captures.worker_message(msg_type, parts)
         return host.widgets.worker_message(msg_type, parts)
 
@@ -355,9 +336,7 @@ class WorkerSide:
         if judge_metadata(UNTOUCHED, parts).malformed:
             parts[METADATA] = b"{}"
         if judged.drop:
-            parts[CONTENT] = encode(
-                {"status": "error", "ename": "MalformedReply", "evalue": "", "traceback": []}
-            )
+            parts[CONTENT] = encode(failed_content(request, _MALFORMED))
         elif judged.content is not None:
             parts[CONTENT] = encode(judged.content)
         if msg_type == "comm_info_reply":

@@ -326,9 +326,10 @@ class Files(Keeper):
             process.give(settle)
 
     def _settled(self) -> None:
-        """Nothing is under way any more; what was not done is done at the next cell's end."""
+        """Nothing is under way any more; what was not done, which is told, is done at the next cell's end."""
         self._seen = self._settle = None
         self._ending = False
+        self._tell(protocol.EVENT_FILES, {"generation": self._generation, "fault": self._fault})
 
     def _hear(self, said: Fields) -> None:
         token = said.get("token")
@@ -340,8 +341,7 @@ class Files(Keeper):
                 self._seen = None  # what it did has changed the layers, or may have
                 reply(said["fields"])
             case "progress":
-                identifier = self._asked[token][0] if token in self._asked else None
-                fields = {**said["fields"], "for": identifier}
+                fields = {**said["fields"], "for": self._asked[token][0] if token in self._asked else None}
                 self._tell(protocol.EVENT_FILES, {"generation": self._generation, "progress": fields})
             case "written":
                 self._note(said)

@@ -48,6 +48,8 @@ class HeldFolders(MutableRecord):
     """A folder beside the layers, which no path of the sandbox leads to: former versions, and what was saved."""
     parked: int = -1
     """Another one, for files that are on their way."""
+    home: int = -1
+    """The sandbox's own home, in which nothing is held."""
 
     def descriptors(self) -> list[int]:
         """Return what work on the folders needs."""
@@ -99,10 +101,10 @@ class HeldFolders(MutableRecord):
             for descriptor in folder.descriptors():
                 if descriptor not in kept:
                     os.close(descriptor)
-        for descriptor in (self.history, self.parked):
+        for descriptor in (self.history, self.parked, self.home):
             if descriptor >= 0:
                 os.close(descriptor)
-        self.folders, self.history, self.parked = [], -1, -1
+        self.folders, self.history, self.parked, self.home = [], -1, -1, -1
 
 
 def open_lowers(plan: BootPlan, undo: ExitStack) -> dict[str, int]:
@@ -135,7 +137,9 @@ def held_folders(
     ``workspace`` are the upper folder and the context of the workspace, which are the sandbox's own.
     """
     named = dict(handed)
-    found = HeldFolders(history=named.get("history", -1), parked=named.get("parked", -1))
+    found = HeldFolders(
+        history=named.get("history", -1), parked=named.get("parked", -1), home=named.get("home", -1)
+    )
     for entry in sorted(plan.mounts, key=lambda entry: entry.upper != plan.workspace_upper):
         name = entry.upper
         if not entry.is_held or f"merged:{name}" not in named:

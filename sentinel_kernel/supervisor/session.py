@@ -53,6 +53,7 @@ class Session:
         """Who watches the sandbox."""
         if self._watchers is None:
             from sentinel_kernel.supervisor.files import Files  # noqa: PLC0415 - as told of watchers
+            from sentinel_kernel.supervisor.home_files import HomeFiles  # noqa: PLC0415 - as told there
             from sentinel_kernel.supervisor.watchers import Watchers  # noqa: PLC0415 - as told there
 
             self._watchers = Watchers(
@@ -63,7 +64,7 @@ class Session:
                 lambda: self._host.pid,
             )
             self._files = Files(self._event, lambda: self.life.request)
-            self._keepers.append(self._files)
+            self._keepers += [self._files, HomeFiles(self._event)]
         return self._watchers
 
     @property

@@ -17,6 +17,7 @@ from sentinel_kernel.workspace.journal import MOST_PATHS
 from sentinel_kernel.workspace.listing import Bounds, changes
 from sentinel_kernel.workspace.matching import Matching
 from sentinel_kernel.workspace.reading import head, open_version
+from sentinel_kernel.workspace.taken_back import TakenBack
 from sentinel_kernel.workspace.taking_back import discard
 from sentinel_kernel.workspace.undoing import undo
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.workspace.journal import Journal, Path, Step
     from sentinel_kernel.workspace.layer import Layer
     from sentinel_kernel.workspace.request import FilesRequest
+    from sentinel_kernel.workspace.store import StoreSettings
 
     Json = dict[str, Any]
 
@@ -43,6 +45,8 @@ class Workspace(MutableRecord):
     """By name, the workspace first."""
     surroundings: Surroundings
     journal: Journal
+    store: StoreSettings
+    """Where a copy of what an undo takes back is kept."""
     bounds: Bounds = fresh(default_factory=Bounds)
     """Of the last walk."""
 
@@ -246,9 +250,11 @@ def _undo(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
     journal = workspace.journal
     if not journal.steps:
         return asked.refusal("nothing_to_undo")
-    outcome = undo(workspace.layers, journal, workspace.held())
+    kept = TakenBack(workspace.store, next(iter(workspace.layers.values())).path)
+    outcome = undo(workspace.layers, journal, workspace.held(), kept.keep)
     journal.follow(workspace.held(), workspace.layers)
     return {
+        "kept": kept.finish(),
         "cell": outcome.cell,
         "undone": asked.Tally(outcome.count, outcome.bytes, tuple(outcome.paths)).to_json(),
         "failed": asked.Failures(outcome.failed_count, tuple(outcome.failed)).to_json(),

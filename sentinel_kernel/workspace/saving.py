@@ -39,7 +39,8 @@ _BLOCK_BYTES = 4096
 _TOO_MUCH = "the sandbox's disk limit is reached"
 _NO_ROOM = "too little space would be left for others"
 _CHUNK_BYTES = 1 << 20
-_FILES = "files"
+FILES = "files"
+"""Where an artifact has the workspace's files."""
 _COPYING = ".sentinel-copy"
 """The name of the file that is being copied; it gets its own when it is whole."""
 
@@ -67,10 +68,10 @@ class Salvaged(MutableRecord):
             self.skipped.append("… and more")
 
 
-class _Budget:
+class Budget:
     """Where to, and what may still be copied: ``limit`` bytes of data, and what that file system has to spare."""
 
-    def __init__(self, limit: int, target: str, place: str = _FILES, lower: int = -1) -> None:
+    def __init__(self, limit: int, target: str, place: str = FILES, lower: int = -1) -> None:
         self._left = limit
         self.target = target
         """The artifact that is copied to."""
@@ -140,10 +141,10 @@ def save(
     folders: list[dict[str, Any]] = []
     for source in sources:
         before = result.files, result.bytes, len(result.deleted)
-        place = _FILES if source is sources[0] else os.path.join("folders", source.name)
+        place = FILES if source is sources[0] else os.path.join("folders", source.name)
         try:
             layer = os.fstatvfs(source.upper)
-            budget = _Budget(layer.f_blocks * layer.f_frsize - result.bytes, target, place, source.lower)
+            budget = Budget(layer.f_blocks * layer.f_frsize - result.bytes, target, place, source.lower)
             _copy_tree(source.upper, result, budget)
         except OSError as error:
             result.skip("the rest", error.strerror or "error")
@@ -163,15 +164,13 @@ def save(
     if not result.path and result.deleted:
         result.path = target
     if result.path:
-        _finish(result, os.path.join(settings.folder, name), sources[0].path, folders, kernel)
+        finish(result, os.path.join(settings.folder, name), sources[0].path, folders, kernel)
     if part and result.path and not result.left_out:
         _forget_part(settings.folder, part)
     return result
 
 
-def _finish(
-    result: Salvaged, target: str, workspace: str, folders: list[dict[str, Any]], kernel: str
-) -> None:
+def finish(result: Salvaged, target: str, workspace: str, folders: list[dict[str, Any]], kernel: str) -> None:
     """Write the manifest, and give the artifact its name: from there on it is whole."""
     store, name = os.path.split(target)
     part = os.path.join(store, PART + name)
@@ -204,7 +203,7 @@ def _forget_part(store: str, part: str) -> None:
         shutil.rmtree(os.path.join(store, part), ignore_errors=True)
 
 
-def _copy_tree(source: int, result: Salvaged, budget: _Budget) -> None:
+def _copy_tree(source: int, result: Salvaged, budget: Budget) -> None:
     """Copy what is in ``source``: in three turns, folders above first, so that no junk takes the place of results.
 
     First a share of each folder's files that are not empty, then their rest, then empty ones. No folder's names are
@@ -229,7 +228,7 @@ def _copy_tree(source: int, result: Salvaged, budget: _Budget) -> None:
         folders = left
 
 
-def _copy_files(source: int, relative: str, result: Salvaged, budget: _Budget, turn: int) -> bool:
+def _copy_files(source: int, relative: str, result: Salvaged, budget: Budget, turn: int) -> bool:
     """Copy the files of a folder whose turn it is; tell whether there are others. Raises OSError."""
     number, more = 0, False
     with contextlib.closing(names_of(source)) as names:
@@ -253,11 +252,11 @@ def _copy_files(source: int, relative: str, result: Salvaged, budget: _Budget, t
             if result.files >= MAXIMUM_FILES:
                 result.skip(path, f"more than {MAXIMUM_FILES} files")
             else:
-                _copy_file(source, name, path, result, budget)
+                copy_file(source, name, path, result, budget)
     return more
 
 
-def _note_special(path: str, status: os.stat_result, result: Salvaged, budget: _Budget) -> None:
+def _note_special(path: str, status: os.stat_result, result: Salvaged, budget: Budget) -> None:
     if not stat.S_ISCHR(status.st_mode) or status.st_rdev != 0:
         result.skip(path, "neither a file nor a folder")
     elif budget.lists(path):  # a whiteout: the file below was deleted (overlayfs)
@@ -266,7 +265,8 @@ def _note_special(path: str, status: os.stat_result, result: Salvaged, budget: _
         result.skip(path, "deleted, and the list of deleted files is full")
 
 
-def _copy_file(source: int, name: str, path: str, result: Salvaged, budget: _Budget) -> None:
+def copy_file(source: int, name: str, path: str, result: Salvaged, budget: Budget) -> None:
+    """Copy the plain file ``name`` of a folder to ``path`` of the artifact; why not, is in the result."""
     destination = os.path.join(budget.target, budget.place, path)
     try:
         reader = open_beneath(source, name, os.O_RDONLY | os.O_NONBLOCK)
@@ -304,7 +304,7 @@ def _copy_file(source: int, name: str, path: str, result: Salvaged, budget: _Bud
         os.close(reader)
 
 
-def _copy_whole(reader: int, status: os.stat_result, budget: _Budget, destination: str) -> None:
+def _copy_whole(reader: int, status: os.stat_result, budget: Budget, destination: str) -> None:
     """Copy a file with its times, whole or not at all. Raises OSError."""
     # Neither executable nor setuid: what hostile code wrote is data until somebody decides otherwise.
     copying = os.path.join(budget.target, _COPYING)

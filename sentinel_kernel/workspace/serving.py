@@ -105,7 +105,7 @@ class _Serving:
             layers = layers_of(self._held, self._setup)
             journal = Journal(self._held.history, self._setup.writer, self._setup.stamp)
             loaded = dict.fromkeys(map(os.path.realpath, self._setup.surroundings.loaded))
-            self._made = Workspace(layers, Surroundings(tuple(loaded)), journal)
+            self._made = Workspace(layers, Surroundings(tuple(loaded)), journal, self._setup.store)
         return self._made
 
     def run(self) -> None:

@@ -17,17 +17,23 @@ from sentinel_kernel.workspace.taking_back import discard, make_folder, put, rem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sentinel_kernel.workspace.change import Change
     from sentinel_kernel.workspace.journal import Entry, Journal, Key, Path, Seen
     from sentinel_kernel.workspace.layer import Layer
 
 
-def undo(layers: Mapping[str, Layer], journal: Journal, now: Mapping[Path, Change]) -> Outcome:
+def undo(
+    layers: Mapping[str, Layer],
+    journal: Journal,
+    now: Mapping[Path, Change],
+    keep: Callable[[Layer, str], None] = lambda _layer, _path: None,
+) -> Outcome:
     """Take the journal's last step back, given what is held ``now``; what can't be taken back is in the outcome.
 
-    A file that was committed by itself is removed from the host as well, unless it is another there by now.
+    A file that was committed by itself is removed from the host as well, unless it is another there by now. ``keep``
+    is called for each path whose file will be another, or gone.
     """
     outcome = Outcome()
     step = journal.steps.pop()
@@ -35,6 +41,8 @@ def undo(layers: Mapping[str, Layer], journal: Journal, now: Mapping[Path, Chang
     # What is in a folder goes before the folder, and comes after it.
     for entry in sorted(step.entries, key=lambda entry: (entry.before is not None, _order(entry))):
         try:
+            if not entry.is_folder:
+                keep(layers[entry.layer], entry.path)
             _take_back(layers[entry.layer], entry, journal, now.get((entry.layer, entry.path)))
         except OSError as error:
             outcome.failed_count += 1

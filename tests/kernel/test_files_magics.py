@@ -124,12 +124,16 @@ def test_a_yes_commits_a_no_does_not_and_the_gauge_counts_what_is_held(
     assert "Nothing is held" in shown(talk.run("%sentinel_files"))
 
 
-def test_undo_takes_back_one_cell_after_the_other(talk: Conversation, work: Path) -> None:
+def test_undo_takes_back_one_cell_after_the_other(talk: Conversation, work: Path, folder: Path) -> None:
     for number in (1, 2):
         talk.run(writes(f"step{number}.txt", "x"))
         talk.run("%sentinel_files")
     assert (work / "step2.txt").exists()
-    assert "step2.txt" in shown(talk.run("%sentinel_undo"))
+    first = shown(talk.run("%sentinel_undo"))
+    assert "step2.txt" in first
+    kept = first.partition("sentinel-kernel artifacts restore ")[2].split()[0]
+    (copy,) = (folder / "data").rglob(f"{kept}/files/step2.txt")
+    assert copy.read_text() == "x"
     assert [(work / f"step{number}.txt").exists() for number in (1, 2)] == [True, False]
     assert "step1.txt" in shown(talk.run("%sentinel_undo"))
     assert not (work / "step1.txt").exists()
@@ -192,3 +196,16 @@ def test_what_can_not_be_done_says_why_and_what_to_type(talk: Conversation) -> N
         ("%sentinel_filse", "Did you mean %sentinel_files?"),
     ):
         assert words in talk.run(line).content["evalue"]
+
+
+def test_files_in_the_sandboxs_own_home_are_told_of_once(talk: Conversation, work: Path) -> None:
+    hidden = asked(talk, "import os, pathlib\nhome = pathlib.Path.home()\n(home / '.hidden').write_text('x')")
+    assert "home folder" not in shown(hidden)
+    first = asked(talk, "(home / 'results.csv').write_text('x'); (home / 'more').mkdir()")
+    assert "in the sandbox's own copy of the home folder" in shown(first)
+    assert "results.csv" in shown(first)
+    assert "shutil.move" in shown(first)
+    later = asked(talk, "(home / 'other.csv').write_text('x')\nprint((home / 'results.csv').exists())")
+    assert later.text == "True\n"
+    assert "home folder" not in shown(later)
+    assert not [path for path in work.rglob("*") if path.name == "results.csv"]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hosted_kernel import VIOLATION, FakeWorker, HostedKernel, json_parts, kinds
 
-from sentinel_kernel.kernel import worker_side
+from sentinel_kernel.kernel import faults, worker_side
+from sentinel_kernel.kernel.firewall import Firewall
 from sentinel_kernel.kernel.output_rule import NOTICE_TYPE, VIOLATION_TYPE
 from sentinel_kernel.kernel.wire import CONTENT, DELIMITER, METADATA, encode
 from sentinel_kernel.supervisor import protocol
@@ -194,8 +195,10 @@ def test_a_fault_of_the_host_over_a_message_drops_that_message_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(worker_side, "log", said.append)
-    host: Any = SimpleNamespace(session=SimpleNamespace(session_id="w"))  # whatever is used of it is a fault
+    monkeypatch.setattr(faults, "log", said.append)
+    host: Any = SimpleNamespace(
+        firewall=Firewall("w"), faults=faults.Faults()
+    )  # whatever else is used is a fault
     side = worker_side.WorkerSide(host)
     for _ in range(2):
         side._one(

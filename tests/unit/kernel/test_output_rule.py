@@ -107,6 +107,9 @@ def test_text_about_scripts_passes() -> None:
 
 
 def test_user_expressions_and_pagers_are_held_to_it_too() -> None:
-    reply = {"payload": [{"source": "page", "data": {SCRIPTS[0]: "x", "text/plain": "y"}}]}
-    judged = judge("execute_reply", json.dumps(reply).encode(), ())
-    assert judged.content == {"payload": [{"source": "page", "data": {"text/plain": "y"}}]}
+    page = {"source": "page", "data": {SCRIPTS[0]: "x", "text/plain": "y"}}
+    judged = judge("execute_reply", json.dumps({"status": "ok", "payload": [page]}).encode(), ())
+    assert judged.content == {
+        "status": "ok",
+        "payload": [{"source": "page", "data": {"text/plain": "y"}}],
+    }

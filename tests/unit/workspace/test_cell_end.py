@@ -30,7 +30,9 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
     flags = os.O_RDONLY | os.O_DIRECTORY
     upper, lower, history = (os.open(tmp_path / name, flags) for name in ("upper", "lower", "history"))
     layer = Layer(name="workspace", path=str(tmp_path / "lower"), upper=upper, merged=upper, lower=lower)
-    yield Workspace({"workspace": layer}, Surroundings(), Journal(history, None))
+    yield Workspace(
+        {"workspace": layer}, Surroundings(), Journal(history, None), StoreSettings(str(tmp_path / "store"))
+    )
     for descriptor in (upper, lower, history):
         os.close(descriptor)
 

@@ -48,8 +48,8 @@ def test_nothing_is_saved_beyond_the_size_of_the_layer(
 ) -> None:
     for name in "abc":
         (layer / name).write_bytes(os.urandom(MIB))
-    budget = module._Budget
-    monkeypatch.setattr(module, "_Budget", lambda _limit, *where: budget(2 * MIB, *where))
+    budget = module.Budget
+    monkeypatch.setattr(module, "Budget", lambda _limit, *where: budget(2 * MIB, *where))
     result = saved(layer, tmp_path / "store")
     assert sorted(os.listdir(Path(result.path) / "files")) == ["a", "b"]
     assert (result.left_out, result.skipped) == (1, ["'c': the sandbox's disk limit is reached"])
@@ -80,7 +80,7 @@ def test_holes_count_where_the_store_would_fill_them(
 
 def test_the_list_of_deleted_files_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAXIMUM_DELETED_BYTES", 10)
-    budget = module._Budget(0, "")
+    budget = module.Budget(0, "")
     assert [budget.lists("x" * 6) for _ in range(2)] == [True, False]
 
 
