@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sentinel_kernel.policy.network import LOOPBACK, METADATA, MULTICAST, HostRule, kind_of, parse_rule
 from sentinel_kernel.policy.violation import Remedy, Text
+from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +27,14 @@ ALLOW_AFRESH = Text(
 PRIVATE = "private"
 REQUEST = "request"
 CLOSED = "closed"
+FULL, UNWATCHED = "full", "unwatched"
 """Kinds of refusal besides a host that is not listed, in a violation's ``values["does"]``: an address that is not
-public, a request that no rule of HTTP passes on, what no rule can open (loopback)."""
+public, a request that no rule of HTTP passes on, what no rule can open (loopback); and two of a host that is allowed
+(policy/network.py)."""
+
+
+DATAGRAM = "datagram"
+"""In ``values["socket"]``: what is sent by such a one reaches no host, listed or not."""
 
 
 def allowing(violation: Violation, leeway: Leeway) -> tuple[Remedy, ...]:
@@ -45,7 +52,7 @@ def allowing(violation: Violation, leeway: Leeway) -> tuple[Remedy, ...]:
 def allowing_afresh(violation: Violation, leeway: Leeway) -> tuple[Remedy, ...]:
     """Return the command for a sandbox without a way out, where one helps: it can have sockets, and what is a host."""
     subject = violation.subject
-    if not asks_for_hosts(violation.profile, leeway):
+    if not asks_for_hosts(violation.profile, leeway) or violation.values.get("socket") == DATAGRAM:
         return ()
     if violation.cause == "name_lookup":
         name = subject.text if subject is not None else ""
@@ -57,6 +64,22 @@ def allowing_afresh(violation: Violation, leeway: Leeway) -> tuple[Remedy, ...]:
     if rule is None or (rule.network and kind_of(rule.network) in (LOOPBACK, METADATA, MULTICAST)):
         return ()
     return (Remedy("magic", f"%sentinel_allow {rule.text}", ALLOW_AFRESH),)
+
+
+def allowing_elsewhere(
+    violation: Violation, code: str | None, leeway: Leeway, machine: str
+) -> tuple[Remedy, ...]:
+    """Return the cell with both commands, where the profile gives no sockets and one that a cell may change to does.
+
+    It is the one of them that gives least.
+    """
+    if not code or asks_for_hosts(violation.profile, leeway):
+        return ()
+    for profile in leeway.reachable(violation.profile, machine):
+        for allowed in allowing_afresh(replace(violation, profile=profile.name), leeway):
+            lines = f"%sentinel_profile {profile.name}", allowed.text
+            return (Remedy("code", "; ".join(lines), ALLOW_AFRESH, "\n".join((*lines, code))),)
+    return ()
 
 
 def asks_for_hosts(profile: str, leeway: Leeway) -> bool:

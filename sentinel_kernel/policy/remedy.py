@@ -16,7 +16,7 @@ from sentinel_kernel.policy.destinations import OUTSIDE as LEADS_OUTSIDE
 from sentinel_kernel.policy.destinations import destination_of, is_client
 from sentinel_kernel.policy.endless import endless_loop
 from sentinel_kernel.policy.host_commands import host_commands, installs_instead
-from sentinel_kernel.policy.host_remedy import allowing, allowing_afresh
+from sentinel_kernel.policy.host_remedy import allowing, allowing_afresh, allowing_elsewhere
 from sentinel_kernel.policy.limit_remedy import TYPED, limit_of, raised_limit
 from sentinel_kernel.policy.repair import code_changes
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
@@ -76,7 +76,8 @@ def remedies_for(violation: Violation, *, code: str | None, leeway: Leeway) -> t
     if installs := installs_instead(violation, code, leeway):
         return tuple(installs)
     if violation.cause in ("name_lookup", "network_unreachable") or violation.resource == OUTSIDE_NETWORK:
-        return allowing_afresh(violation, leeway)
+        at = violation.architecture or ARCHITECTURES[0].machine
+        return allowing_afresh(violation, leeway) or allowing_elsewhere(violation, code, leeway, at)
     if violation.outcome == "continued" or violation.resource in _NOWHERE:
         return ()
     if violation.cause == "host_refused":

@@ -7,7 +7,7 @@ from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
 from sentinel_kernel.policy.endless import endless_loop
 from sentinel_kernel.policy.host_commands import INSTALL_TYPED, INSTALL_UNSURE
-from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH, asks_for_hosts
+from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH, DATAGRAM, asks_for_hosts
 from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.limit_remedy import limit_of
 from sentinel_kernel.policy.packages import meant_by
@@ -120,6 +120,10 @@ _INSIDE_AFTER = Text(
     "stay).",
     "在另一配置下，可通过 127.0.0.1 访问沙箱内的服务：`%sentinel_profile {0}`（变量会保留）。",
 )
+_DATAGRAMS = Text(
+    "Datagrams (UDP) reach no host outside, whatever is allowed: hosts are reached by TCP.",
+    "无论允许什么，数据报（UDP）都无法到达外部主机：外部主机通过 TCP 访问。",
+)
 _OUTSIDE = Text(
     "Hosts outside are reached where the profile lists them.",
     "只能访问配置所列出的外部主机。",
@@ -137,6 +141,8 @@ def remedy_hint(
         if not asks_for_hosts(violation.profile, leeway):
             return inside
         return Text(f"{_ALLOW_WHICH.en} {inside.en}".strip(), f"{_ALLOW_WHICH.zh}{inside.zh}")
+    if violation.values.get("socket") == DATAGRAM:
+        return _DATAGRAMS
     if violation.outcome == "continued" or violation.resource == OUTSIDE_NETWORK:
         return _NOTHING
     return _why_none(violation, code, leeway)

@@ -10,6 +10,7 @@ import time
 from sentinel_kernel.linux.memory import read_memory
 from sentinel_kernel.policy.asking import NOBODY
 from sentinel_kernel.policy.request import Request, pointer_copies
+from sentinel_kernel.policy.resource import OUTSIDE_NETWORK
 from sentinel_kernel.policy.verdict import ASK, CONTINUE, KILL, REFUSE, Verdict, judge
 from sentinel_kernel.policy.violation import make_violation
 from sentinel_kernel.record import replace
@@ -188,6 +189,7 @@ class NotificationHandler:
                 self._remember(None if again else known, verdict.errno)
                 return False
             if verdict.kind == CONTINUE and verdict.errno and self.places is not None:
+                made = _with_kind(made, notification, request)
                 # It fails at once; one that waits would be interrupted by the signal for the stack.
                 self.places.refuse(made, request, None, lambda: self._go_on(notification))
                 return False
@@ -267,6 +269,18 @@ class NotificationHandler:
             return ""
         finally:
             os.close(file)
+
+
+def _with_kind(made: Violation, notification: Notification, request: Request) -> Violation:
+    """Add what kind of socket is to be connected to an address outside."""
+    if made.resource != OUTSIDE_NETWORK:
+        return made
+    from sentinel_kernel.policy.host_remedy import DATAGRAM  # noqa: PLC0415 - few cells connect
+    from sentinel_kernel.supervisor.network.datagrams import is_of_datagrams  # noqa: PLC0415 - as above
+
+    if not is_of_datagrams(notification, request.pid):
+        return made
+    return replace(made, values={**made.values, "socket": DATAGRAM})
 
 
 def _copy_length(notification: Notification, length_argument: int | None, maximum: int) -> int:

@@ -33,7 +33,7 @@ class Program:
     """The lines of the cell that may be named, counted from one."""
     profile: str = "strict"
     kernel: str = ""
-    """Which kernel runs it, where that is not simply the profile's: "packages" or "home"."""
+    """Which kernel runs it, where that is not simply the profile's: "packages", "home", or "outside": near hosts."""
     limits: str = ""
     """What `%sentinel_limit` is given before."""
     setup: str = ""

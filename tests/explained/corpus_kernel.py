@@ -58,6 +58,8 @@ class Outcome:
         self.records: dict[str, dict[str, Any]] = {}
         """Each violation record in its last state, by its id."""
         self.cards: list[dict[str, Any]] = []
+        self.questions: list[str] = []
+        """What the person was asked."""
 
     @property
     def evalue(self) -> str:
@@ -81,14 +83,18 @@ class Kernel:
         self.work = work
         """The notebook's folder."""
 
-    def run(self, code: str) -> Outcome:
-        """Run one cell to its end."""
+    def run(self, code: str, *, agrees: bool = False) -> Outcome:
+        """Run one cell to its end; the person ``agrees`` to each question, or there is nobody to be asked."""
         client, outcome, idle = self.client, Outcome(), False
-        msg_id = client.execute(code, allow_stdin=False)
+        msg_id = client.execute(code, allow_stdin=agrees)
         deadline = time.monotonic() + SECONDS
         while not (idle and outcome.reply):
             if time.monotonic() > deadline or not self.manager.is_alive():
                 raise TimeoutError(f"the kernel is gone, or gave no end within {SECONDS:.0f} s")
+            if agrees and client.stdin_channel.msg_ready():
+                outcome.questions.append(client.get_stdin_msg()["content"]["prompt"])
+                # Where it takes a fresh sandbox: with the variables.
+                client.input("carry" if "carry" in outcome.questions[-1] else "y")
             with contextlib.suppress(queue.Empty):
                 message = client.get_iopub_msg(timeout=0.01 if idle else 0.2)
                 if message["parent_header"].get("msg_id") == msg_id:
@@ -212,27 +218,60 @@ def host() -> Iterator[Host]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+NAMES = {
+    "example.com": ["192.0.2.80"],
+    "pypi.org": ["192.0.2.81"],
+    "data.example.org": ["192.0.2.82"],
+    "levels.example.org": ["93.184.216.34"],
+}
+"""The hosts outside: each serves the files of a folder on port 80."""
+
+
 @contextlib.contextmanager
-def kernel(place: Host, profile: str, kind: str = "") -> Iterator[Kernel]:
-    """Start a kernel under ``profile``; ``kind`` "packages": with an environment of its own; "home": in the home."""
+def hosts_outside(place: Host) -> Iterator[tuple[str, ...]]:
+    """Make a network of its own with hosts in it; return what goes in front of a kernel's command to run there.
+
+    Precondition: root.
+    """
+    from served_hosts import PageServer  # only root can have a network
+    from test_network import network
+
+    addresses = tuple(address for found in NAMES.values() for address in found)
+    with network(place.folder / "network", NAMES) as made:
+        server = PageServer(made.far_prefix(), place.home / "data", addresses)
+        try:
+            yield made.prefix()
+        finally:
+            server.close()
+
+
+@contextlib.contextmanager
+def kernel(place: Host, profile: str, kind: str = "", prefix: tuple[str, ...] = ()) -> Iterator[Kernel]:
+    """Start a kernel under ``profile``; ``kind`` "packages": with an environment of its own; "home": in the home.
+
+    ``prefix`` goes in front of its command.
+    """
     name = kind or profile
     folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=place.folder))
     folder.chmod(0o755)
     spec = folder / "kernels" / "sentinel"
     spec.mkdir(parents=True)
-    argv = [sys.executable, "-P", "-E", "-m", "sentinel_kernel", "-f", "{connection_file}"]
-    described = {"argv": argv, "display_name": "S", "language": "python", "interrupt_mode": "message"}
-    (spec / "kernel.json").write_text(json.dumps(described))
     work = place.home if kind == "home" else folder / "work"
     work.mkdir(exist_ok=True)
+    argv = [sys.executable, "-P", "-E", "-m", "sentinel_kernel", "-f", "{connection_file}"]
+    if prefix:
+        argv = [*prefix, "env", f"--chdir={work}", *argv]
+    described = {"argv": argv, "display_name": "S", "language": "python", "interrupt_mode": "message"}
+    (spec / "kernel.json").write_text(json.dumps(described))
     profiles = place.home / ".config" / "sentinel-kernel" / "profiles"
     profiles.mkdir(parents=True, exist_ok=True)
     hasty = {"extends": "strict", "resources": {"grace_seconds": 1}}
     (profiles / "hasty.json").write_text(json.dumps(hasty))
     python = {"SENTINEL_PYTHON": str(place.environment_of_its_own())} if kind == "packages" else {}
     specs = KernelSpecManager(kernel_dirs=[str(spec.parent)], ensure_native_kernel=False)
-    manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=specs)
-    manager.connection_file = str(folder / "kernel.json")
+    transport = "ipc" if prefix else "tcp"  # the loopback there is another one
+    manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=specs, transport=transport)
+    manager.connection_file = str(folder / "k.json")
     with (folder / "kernel.log").open("wb") as log:
         manager.start_kernel(
             cwd=str(work),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
-from corpus_kernel import Host, Kernel, Outcome, host, kernel
+from corpus_kernel import Host, Kernel, Outcome, host, hosts_outside, kernel
 from corpus_verdict import Verdict, judge, judge_own
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from corpus import Program
 
 ALL_LIMITS_OFF = "%sentinel_limit memory=off pids=off disk=off tmp=off shm=off open_files=off output=off"
+REACHES = os.geteuid() == 0
+"""Only root can have a network with hosts for the tests."""
 HIGHER = ("datascience", "web")
 """The profiles that a cell may be put under where its own has no remedy, up to the ceiling and beyond."""
 
@@ -25,18 +28,32 @@ class Kernels:
 
     def __init__(self, place: Host, stack: contextlib.ExitStack) -> None:
         self._place, self._stack = place, stack
-        self._running: dict[tuple[str, str], Kernel] = {}
+        self._running: dict[tuple[str, str, str], Kernel] = {}
+        self._prefix: tuple[str, ...] | None = None
 
     def of(self, program: Program) -> Kernel:
         """Return the kernel that runs ``program``."""
-        key = (program.profile, program.kernel)
+        key = _key(program)
         if key not in self._running:
-            self._running[key] = self._stack.enter_context(kernel(self._place, *key))
+            prefix = self._outside() if program.kernel == "outside" and REACHES else ()
+            started = kernel(self._place, program.profile, program.kernel, prefix)
+            self._running[key] = self._stack.enter_context(started)
         return self._running[key]
+
+    def _outside(self) -> tuple[str, ...]:
+        if self._prefix is None:
+            self._prefix = self._stack.enter_context(hosts_outside(self._place))
+        return self._prefix
 
     def give_up(self, program: Program) -> None:
         """Leave a kernel that does not answer to the end; the next program of its kind gets another."""
-        self._running.pop((program.profile, program.kernel), None)
+        self._running.pop(_key(program), None)
+
+
+def _key(program: Program) -> tuple[str, str, str]:
+    """Return what programs have in common that share a kernel: where a host was allowed once, it is for good."""
+    alone = program.name if program.kernel == "outside" else ""
+    return program.profile, program.kernel, alone
 
 
 def prepare(running: Kernel, program: Program) -> None:
@@ -49,10 +66,10 @@ def prepare(running: Kernel, program: Program) -> None:
         assert done.reply["status"] == "ok", f"{program.name}: {done.evalue}"
 
 
-def run_tidied(running: Kernel, program: Program, code: str) -> Outcome:
+def run_tidied(running: Kernel, program: Program, code: str, *, agrees: bool = False) -> Outcome:
     """Run one form of the program in a sandbox that is prepared for it, and clear up behind it."""
     prepare(running, program)
-    outcome = running.run(running.place.fill(code))
+    outcome = running.run(running.place.fill(code), agrees=agrees)
     running.tidy(reset=program.after == "reset" or outcome.ename == "SandboxDied")
     return outcome
 
@@ -85,8 +102,10 @@ def try_remedy(running: Kernel, program: Program, remedy: dict[str, Any]) -> tup
         if done.returncode:
             return False, f"the command fails: {done.stderr[-200:]}"
         code = remedy.get("code") or code
-    outcome = run_tidied(running, program, code)
-    worked = works(program, outcome)
+    # Who follows an advice to allow a host says yes to what is asked then; nobody says anything by himself.
+    asks = kind in ("magic", "code") and "%sentinel_allow " in remedy["text"]
+    outcome = run_tidied(running, program, code, agrees=asks)
+    worked = works(program, outcome) and (outcome.questions != [] or not asks)
     return worked, "" if worked else f"{outcome.ename}: {outcome.evalue[:150]} {outcome.text[-100:]!r}"
 
 
@@ -124,8 +143,8 @@ def _repair(running: Kernel, program: Program, outcome: Outcome, verdict: Verdic
     elif verdict.remedies:
         first = verdict.remedies[0]
         verdict.remedy_text = f"{first['kind']}: {first['text']}"
-        if first["text"].startswith("%sentinel_allow "):  # tests/network tries those, where there are hosts
-            verdict.remedy, verdict.remedy_problem = "none", "takes the person's yes, and a host outside"
+        if "%sentinel_allow " in first["text"] and not REACHES:
+            verdict.remedy, verdict.remedy_problem = "none", "there is no host outside to try it with"
             return
         worked, verdict.remedy_problem = try_remedy(running, program, first)
         verdict.remedy = "worked" if worked else "failed"

@@ -272,3 +272,28 @@ def test_a_failed_look_up_is_told_in_the_same_words_before_and_after_its_host_is
     call = replace(known, cause="call", syscall="connect", resource="name-lookup", subject=None)
     before, after = (complete(one, ceiling="datascience").message for one in (call, known))
     assert before == after
+
+
+@pytest.mark.parametrize("cause", ["name_lookup", "network_unreachable"])
+def test_where_the_profile_has_no_sockets_the_cell_is_given_both_commands(cause: str) -> None:
+    made = make_occurrence(
+        cause, id="id", profile="strict", rule="r", time_ms=0, subject=("host", "example.org")
+    )
+    made = replace(made, values={"address": "203.0.113.5:80"})
+    leeway = Leeway(tuple(SHIPPED), "datascience", asks=True)
+    first = complete(made, code="get()", leeway=leeway).remedies[0]
+    host = "example.org" if cause == "name_lookup" else "203.0.113.5:80"
+    assert first.kind == "code"
+    assert first.code == f"%sentinel_profile datascience\n%sentinel_allow {host}\nget()"
+    for bound in (replace(leeway, asks=False), replace(leeway, ceiling="strict"), replace(leeway, lab=True)):
+        assert complete(made, code="get()", leeway=bound).remedies == ()
+
+
+def test_datagrams_are_offered_no_host_and_are_said_to_reach_none() -> None:
+    made = make_occurrence("network_unreachable", id="id", profile="datascience", rule="r", time_ms=0)
+    made = replace(made, values={"address": "203.0.113.5:80", "socket": "datagram"})
+    done = complete(made, code="send()", leeway=Leeway(tuple(SHIPPED), "datascience", asks=True))
+    assert done.remedies == ()
+    assert done.hint is not None
+    assert "UDP" in done.hint.en
+    assert "UDP" in done.hint.zh
