@@ -117,6 +117,7 @@ class ProfileSwitch:
     def _not_in_place(self, turn: Turn, told: Json) -> None:
         """Say what stands in the way, and let it be chosen what becomes of the variables."""
         why = why_fresh(told, chinese=self._host.settings.language == "zh")
+        held = self._host.files.held[0]
         if told.get("message"):
             turn.refuse(str(told["message"])[:500])
         elif turn.switch.how == "fresh" or self._host.execution.last_cell is None:
@@ -134,10 +135,10 @@ class ProfileSwitch:
                     turn.refuse(self._words.stays(turn.switch.profile, why))
 
             self._host.questions.ask(
-                turn.cell, self._words.choice(turn.switch.profile, why), _HOW, turn.current(chosen)
+                turn.cell, self._words.choice(turn.switch.profile, why, held), _HOW, turn.current(chosen)
             )
         else:
-            turn.refuse(self._words.choose(turn.switch.profile, why))
+            turn.refuse(self._words.choose(turn.switch.profile, why, held))
 
     def _carry(self, turn: Turn, why: str, *, asks: bool) -> None:
         """Save the variables first; the old sandbox goes only once that has worked, and what is left is agreed to."""

@@ -81,23 +81,36 @@ class SwitchWords:
             f"未允许配置 {profile!r}：回答为否，或没有回答。一切保持不变。",
         )
 
-    def choice(self, profile: str, why: str) -> str:
-        """Return the question what becomes of the variables."""
+    def _files(self, held: int) -> str:
+        """Return what becomes of files that are held, with a space before it; empty where none is."""
+        if not held:
+            return ""
         return self._say(
-            f"asks: {profile!r} takes a fresh sandbox ({why}). [c] carry the variables over that can be pickled, "
-            "[f] start fresh without them, [n] stay as it is: ",
-            f"询问：{profile!r} 需要全新的沙箱（{why}）。[c] 带上可序列化的变量，[f] 不带变量，[n] 保持现状：",
+            f" Files that are held ({held}) do not come along: they are saved aside (in a terminal: sentinel-kernel "
+            "artifacts list); %sentinel_commit first writes them to the folder.",
+            f"沙箱中保留的 {held} 个文件不会带上，而是另行保存（在终端中运行 sentinel-kernel artifacts list）；"
+            "可先用 %sentinel_commit 写入文件夹。",
         )
 
-    def choose(self, profile: str, why: str) -> str:
+    def choice(self, profile: str, why: str, held: int = 0) -> str:
+        """Return the question what becomes of the variables, and of ``held`` files."""
+        files = self._files(held)
+        return self._say(
+            f"asks: {profile!r} takes a fresh sandbox ({why}).{files} [c] carry over the variables that can be "
+            "pickled, [f] start fresh without them, [n] stay as it is: ",
+            f"询问：{profile!r} 需要全新的沙箱（{why}）。{files}[c] 带上可序列化的变量，[f] 不带变量，[n] 保持现状：",
+        )
+
+    def choose(self, profile: str, why: str, held: int = 0) -> str:
         """Return the refusal where nobody can be asked for the choice."""
+        files = self._files(held)
         return self._say(
             f"{profile!r} takes a fresh sandbox ({why}), and nobody can be asked here what becomes of the variables. "
             f"HINT → Type %sentinel_profile {profile} --carry to carry over those that can be pickled, or "
-            f"%sentinel_profile {profile} --fresh to lose them.",
+            f"%sentinel_profile {profile} --fresh to lose them.{files}",
             f"{profile!r} 需要全新的沙箱（{why}），且此处无人可以询问如何处理变量。"
             f"HINT → 输入 %sentinel_profile {profile} --carry 带上可序列化的变量，"
-            f"或 %sentinel_profile {profile} --fresh 放弃变量。",
+            f"或 %sentinel_profile {profile} --fresh 放弃变量。{files}",
         )
 
     def stays(self, profile: str, why: str) -> str:

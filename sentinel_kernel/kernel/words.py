@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.record import Record
@@ -139,15 +140,18 @@ def artifacts(path: str, files: int, left_out: int = 0) -> Words:
     """Return the words for files that were saved when a sandbox ended; ``left_out`` could not be."""
     if not files:
         return _nothing_saved(path, left_out)
+    name = os.path.basename(path)
     count_en = "one changed file" if files == 1 else f"{files} changed files"
     return Words(
         f"The sandbox's {count_en} {'was' if files == 1 else 'were'} saved in {path}; "
         f"{f'{left_out} more could not be; ' if left_out else ''}the notebook's folder itself is untouched.",
         f"沙箱中改动过的 {files} 个文件已保存到 {path}；"
         f"{f'另有 {left_out} 个未能保存；' if left_out else ''}笔记本所在文件夹未被改动。",
-        "Copy what you need from there, after a look."
+        f"In a terminal, `sentinel-kernel artifacts show {name}` lists them, and `sentinel-kernel artifacts restore "
+        f"{name}` copies them to the folder."
         + (" Its manifest.json says what was left out, and why." if left_out else ""),
-        "请查看后从那里复制所需文件。"
+        f"在终端中运行 `sentinel-kernel artifacts show {name}` 查看，"
+        f"运行 `sentinel-kernel artifacts restore {name}` 将其复制到文件夹。"
         + ("其中的 manifest.json 说明了未保存的内容及原因。" if left_out else ""),
     )
 
