@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from sentinel_kernel.kernel import rendering
+from sentinel_kernel.policy.disk_reserve import reserve
 from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
@@ -90,7 +91,9 @@ class FilesExport:
     def _open(self, told: Json, *, here: bool) -> None:
         self._here = here
         try:
-            self._copy = _Copy(self._host.settings.workspace if here else _private_folder())
+            size = told.get("size")
+            parent = self._host.settings.workspace if here else _private_folder()
+            self._copy = _Copy(parent, size if isinstance(size, int) else 0)
         except OSError as error:
             self._fail(error)
             return
@@ -158,14 +161,28 @@ class FilesExport:
 
 
 class _Copy:
-    """A file that grows under another name until it is whole. Raises OSError, also where the folder is a link."""
+    """A file that grows under another name until it is whole. Raises OSError, also where the folder is a link.
 
-    def __init__(self, parent: str) -> None:
+    Where root started the kernel, the folder and the file are the parent folder's owner's. Of the disk as much stays
+    free as after a commit.
+    """
+
+    def __init__(self, parent: str, size: int) -> None:
         self._folder = os.path.join(parent, FOLDER)
+        made = False
         with suppress(FileExistsError):
             os.mkdir(self._folder, 0o755)
+            made = True
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         self._directory = os.open(self._folder, flags)
+        owner = os.stat(parent)
+        try:
+            if made and os.geteuid() == 0:
+                os.fchown(self._directory, owner.st_uid, owner.st_gid)
+            _refuse_without_room(self._directory, size)
+        except OSError:
+            os.close(self._directory)
+            raise
         self._part = f".{os.urandom(8).hex()}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -173,6 +190,8 @@ class _Copy:
         except OSError:
             os.close(self._directory)
             raise
+        if os.geteuid() == 0:
+            os.fchown(self._fd, owner.st_uid, owner.st_gid)
 
     def write(self, data: bytes) -> None:
         """Add to the file."""
@@ -266,6 +285,13 @@ def _page(name: str, size: object, href: str, place: str, *, copy: bool, chinese
             ]
         )
     return rendering.page_bundle(title, parts, notes)
+
+
+def _refuse_without_room(folder: int, size: int) -> None:
+    """Raise OSError (ENOSPC) where a file of ``size`` bytes would leave too little free for others."""
+    space = os.fstatvfs(folder)
+    if space.f_bavail * space.f_frsize < size + reserve(space):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _has_no_surrogate(path: str) -> bool:

@@ -14,9 +14,10 @@ import stat
 import time
 
 from sentinel_kernel.linux.files import open_beneath
+from sentinel_kernel.policy.disk_reserve import reserve
 from sentinel_kernel.record import MutableRecord, Record, fresh
 from sentinel_kernel.workspace.folder_order import folders_of, names_of
-from sentinel_kernel.workspace.store import MANIFEST, PART, leave_word, reserve
+from sentinel_kernel.workspace.store import MANIFEST, PART, leave_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

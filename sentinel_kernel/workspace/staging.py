@@ -8,12 +8,12 @@ import os
 import stat
 
 from sentinel_kernel.linux.leases import is_kept, release_lease, take_lease
+from sentinel_kernel.policy.disk_reserve import reserve
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.copying import copy_data, keeps_holes
 from sentinel_kernel.workspace.host_folder import ChangedMeanwhile, make_unfinished
 from sentinel_kernel.workspace.layer import Parents, open_plain, status_of
 from sentinel_kernel.workspace.marks import key_of
-from sentinel_kernel.workspace.store import reserve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import json
 import os
 import time
 
+from sentinel_kernel.policy.disk_reserve import reserve
 from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False  # the supervisor reads where the store is before it starts a sandbox
@@ -32,10 +33,6 @@ DAYS = 90.0
 BYTES = 20 << 30
 GRACE_SECONDS = 7 * 86_400.0
 """Between the word that an artifact will go and its going."""
-
-LEFT_FREE_PERCENT = 5
-LEFT_FREE_BYTES = 1 << 30
-"""What stays free of the store's file system: 5 percent of it, and 1 GiB of a large one."""
 
 _MOST_DAYS = 36_500.0
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -192,11 +189,6 @@ def room(settings: StoreSettings) -> tuple[str, int]:
     if not os.access(folder, os.W_OK | os.X_OK):
         return "not_writable", 0
     return "", max(0, space.f_bavail * space.f_frsize - reserve(space))
-
-
-def reserve(space: os.statvfs_result) -> int:
-    """Return how many bytes of a file system are left free for others."""
-    return min(space.f_blocks * space.f_frsize * LEFT_FREE_PERCENT // 100, LEFT_FREE_BYTES)
 
 
 # --- how long it stays

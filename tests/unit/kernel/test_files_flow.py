@@ -12,6 +12,7 @@ import pytest
 from sentinel_kernel.kernel.files_arguments import COMMIT, DISCARD, EXPORT, FILES, UNDO, FilesWanted
 from sentinel_kernel.kernel.files_entry import FilesEntry
 from sentinel_kernel.kernel.files_export import FOLDER, INLINE_BYTES
+from sentinel_kernel.policy import disk_reserve
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.workspace.request import EXPORT_BYTES, read_request
 
@@ -230,6 +231,24 @@ def test_a_large_file_is_copied_where_the_server_gives_it_out_and_never_over_ano
     assert {(tmp_path / FOLDER / name).read_bytes() for name in copies} == {data}
     assert f'href="{FOLDER}/hid%20den%20%281%29.bin?download=1"' in second.page["text/html"]
     assert str(tmp_path / FOLDER) in first.page["text/plain"]
+
+
+def test_a_copy_is_the_folders_owners_and_leaves_the_disks_reserve_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 47001, 47001)
+    bench = Bench(exports(bytes(INLINE_BYTES + 1)))
+    bench.run(FilesWanted(EXPORT, ("r.bin",)))
+    owner = tmp_path.stat().st_uid
+    assert [path.stat().st_uid for path in (tmp_path / FOLDER, tmp_path / FOLDER / "r.bin")] == [owner] * 2
+    monkeypatch.setattr(disk_reserve, "LEFT_FREE_PERCENT", 100)
+    monkeypatch.setattr(disk_reserve, "LEFT_FREE_BYTES", 1 << 62)
+    full = Bench(exports(bytes(INLINE_BYTES + 1)))
+    full.run(FilesWanted(EXPORT, ("r.bin",)))
+    assert "No space left" in full.refused
+    assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["r.bin"]
 
 
 def test_a_large_file_that_is_not_held_is_given_out_itself(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sentinel_kernel.policy import disk_reserve
 from sentinel_kernel.workspace import saving as module
-from sentinel_kernel.workspace import store as store_module
 from sentinel_kernel.workspace.saving import Salvaged, Source, new_name, save
 from sentinel_kernel.workspace.store import StoreSettings, take_words
 
@@ -62,8 +62,8 @@ def test_a_share_of_the_stores_file_system_stays_free(
     layer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (layer / "a").write_bytes(b"x")
-    monkeypatch.setattr(store_module, "LEFT_FREE_PERCENT", 100)
-    monkeypatch.setattr(store_module, "LEFT_FREE_BYTES", 1 << 62)
+    monkeypatch.setattr(disk_reserve, "LEFT_FREE_PERCENT", 100)
+    monkeypatch.setattr(disk_reserve, "LEFT_FREE_BYTES", 1 << 62)
     result = saved(layer, tmp_path / "store")
     assert (result.files, result.skipped) == (0, ["'a': too little space would be left for others"])
 
