@@ -24,6 +24,7 @@ from sentinel_kernel.policy.failure_report import (
     SPAWN,
     STANDARD,
     THREAD,
+    UNWRITTEN,
 )
 from sentinel_kernel.policy.resource import NETWORK
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
@@ -46,7 +47,7 @@ LOOKUP_MS = 60_000
 _OF_PATHS = frozenset({"files", "devices", "mounts", "linux-kernel", "machine"})
 """What calls reach for whose errors carry a path."""
 
-STARTS, FULL, MAPPED, CROWDED = "starts", "full", "mapped", "crowded"
+STARTS, FULL, MAPPED, CROWDED, ROOM = "starts", "full", "mapped", "crowded", "room"
 _SQLITE_FULL = 13
 _MINUS_EAI = frozenset(range(-11, 0))
 _SOCKET_TYPE, _OF_LOOKUPS = 0xF, (1, 2)
@@ -176,7 +177,7 @@ def limit_names(entry: Entry) -> tuple[str, ...]:
     memory is ruled out, and what took up the tasks may have ended since. ``full`` is a file system that this cell has
     filled to the last block, for errors that don't say why something was not written. ``mapped`` is one that was full
     as a process wrote to a mapped file, which ended it; ``crowded`` that of tasks, met by a program that says no more
-    than that it failed.
+    than that it failed. ``room`` is a file system that is full, or too small, whoever filled it.
     """
     match entry.base:
         case "MemoryError":
@@ -192,7 +193,7 @@ def limit_names(entry: Entry) -> tuple[str, ...]:
         case "CalledProcessError" | "BrokenProcessPool":
             names = _of_child(entry)
         case "OSError" if entry.errno is None and entry.by == CALL:
-            names = (FULL,)  # as numpy raises it, which writes by itself
+            names = (FULL, ROOM) if entry.site == UNWRITTEN else (FULL,)  # as numpy raises it
         case _:
             names = _BY_ERRNO.get(entry.errno or 0, ()) if is_of_call(entry) else ()
             if entry.errno == errno.EAGAIN and entry.site == SPAWN:
@@ -232,7 +233,7 @@ def _is_limit(limit: Mapping[str, Any], name: str, entry: Entry, msg_id: str) ->
         return what == name and stage == "interrupt" and limit.get("msg_id") == msg_id
     if name == "memory":
         return what == name and (stage == "refused" or (stage == "soft" and entry.base == "MemoryError"))
-    return what == name or (name == "space" and what in ("disk", "tmp", "shm"))
+    return what == name or (name in ("space", ROOM) and what in ("disk", "tmp", "shm"))
 
 
 # --- what is not there

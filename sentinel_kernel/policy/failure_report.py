@@ -52,7 +52,9 @@ CALL, RAISE, LIBRARY, STANDARD, CTYPES, SOFT, REMOTE = (
 )
 _BY = (CALL, RAISE, LIBRARY, STANDARD, CTYPES, SOFT, REMOTE)
 PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET = "program", "thread", "spawn", "lookup", "socket"
-_SITES = ("", PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET)
+UNWRITTEN = "unwritten"
+"""Native code says that less was written than was asked for, without an errno."""
+_SITES = ("", PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET, UNWRITTEN)
 
 
 class Line(Record):

@@ -58,6 +58,7 @@ class LimitEvidence:
             "full": lambda: self._watch.filled(current),
             "crowded": lambda: _crowded(current, entry),
             "space": lambda: _space(current, entry),
+            "room": lambda: _said(_space(current, entry)),
             "file_size": lambda: _file_size(current, entry),
             "open_files": lambda: _open_files(current),
         }

@@ -11,6 +11,7 @@ import io
 import linecache
 import operator
 import os
+import re
 import sys
 from inspect import getattr_static
 from itertools import islice
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _SOURCE_CHARACTERS = 2000
+_WORDS = 200
+_NO_ROOM = re.compile(
+    r"Not enough free space to write ([0-9]{1,18}) bytes|[0-9]{1,18} requested and [0-9]{1,18} written",
+    re.ASCII,
+)
 _LARGEST = 1 << 62
 _NUMPY, _NUMPY_ERROR = ("numpy._core._exceptions", "numpy.core._exceptions"), "_ArrayMemoryError"
 _METHODS = (BuiltinMethodType, MethodType)
@@ -109,6 +115,18 @@ def file_written(inner: TracebackType | None) -> tuple[object, bool]:
         return (os.readlink(f"/proc/self/fd/{first}") if type(first) is int and first >= 0 else None), False
     except OSError:
         return None, False
+
+
+def room_wanted(error: OSError) -> int | None:
+    """Return how many bytes numpy found no room for, 0 where it says that less than asked was written; else None.
+
+    It writes by itself, and tells of what failed by a text alone.
+    """
+    text = error.args[0] if type(error) is OSError and error.args else None
+    if type(text) is not str or len(text) > _WORDS:
+        return None
+    found = _NO_ROOM.search(text)
+    return None if found is None else int(found[1] or 0)
 
 
 def opens_to_write(inner: TracebackType | None) -> bool:

@@ -22,6 +22,7 @@ from sentinel_kernel.worker.failed_call import (
     file_written,
     largest_amount,
     opens_to_write,
+    room_wanted,
     starts_process,
     system_call_number,
 )
@@ -203,6 +204,8 @@ def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[s
             facts.setdefault("path", path)
     elif "path" in facts:
         facts["writes"] = opens_to_write(inner)
+    elif facts["errno"] is None and (wanted := room_wanted(error)) is not None:
+        facts |= {"site": "unwritten", "bytes": wanted or None}
     return facts
 
 
