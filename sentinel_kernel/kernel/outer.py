@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 _EVENTS, _POLLIN = int(zmq.EVENTS), int(zmq.POLLIN)
 _LAST_PART, _PART = int(zmq.NOBLOCK), int(zmq.NOBLOCK) | int(zmq.SNDMORE)
 
+_FRAME_BYTES = 512 * 1024 * 1024
+"""The longest frame of a client, as of the worker; libzmq hangs up on who sends a longer one (ZMQ_MAXMSGSIZE)."""
+
+_WAITING_MESSAGES = 1000
+"""How many messages libzmq keeps for one client in each direction before it stops reading, or drops an answer."""
+
 _COPIED_BYTES = 64 * 1024
 """A received frame up to this size is copied out of libzmq at once; a longer one is used where it is."""
 
@@ -56,6 +62,9 @@ class Outer:
     def _bind(self, context: zmq.Context[Any], channel: str, kind: int) -> Socket:
         socket: Socket = context.socket(kind, socket_class=Socket)
         socket.linger = 1000
+        socket.maxmsgsize = _FRAME_BYTES
+        socket.rcvhwm = _WAITING_MESSAGES
+        socket.sndhwm = _WAITING_MESSAGES  # iopub's is the publisher's
         if kind == zmq.ROUTER:
             socket.router_handover = 1  # a client that reconnects under its identity is the same client
         if self._connection.curve_secretkey is not None:

@@ -362,6 +362,11 @@ class Lifetime:
             return
         self._replace_sandbox(current, cause_of(status))
 
+    def broken(self, detail: str) -> None:
+        """Replace the sandbox in use, if there is one: something about it is wrong."""
+        if self.current is not None:
+            self._replace_sandbox(self.current, {"kind": "supervisor_error", "detail": detail})
+
     def _replace_sandbox(self, current: Current, cause: dict[str, Any]) -> None:
         with contextlib.suppress(BootError):
             current.sandbox.end()

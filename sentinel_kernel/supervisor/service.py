@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.hostlink import HostLink
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
     from typing import Any
+
+
+_MOST_FAULTS = 20
+"""After so many something is wrong that no fresh sandbox mends; the host starts another supervisor."""
 
 
 class Service:
@@ -33,6 +38,7 @@ class Service:
         self._left = False
         self._goodbye: object = None
         self._stopping = False
+        self._faults = 0
         session = self._session
         self._operations: dict[str, Callable[[object, dict[str, Any]], None]] = {
             protocol.OP_START: self._session.start,
@@ -96,21 +102,55 @@ class Service:
         if due is not None:
             waits.append(due)
         ready = dict(self._poll.poll(min(waits) * 1000 + 1 if waits else None))
-        if not self._session.serve(ready):
+        try:
+            if not self._session.serve(ready):
+                return
+        except Exception as fault:  # noqa: BLE001 - whatever a sandbox says or does, its supervisor goes on
+            self._stumbled(fault)
             return
         if self._host.sock.fileno() in ready:
             while not self._stopping and (message := self._host.receive()) is not None:
                 self._serve_host(message)
-        self._session.catch_up()
+        try:
+            self._session.catch_up()
+        except Exception as fault:  # noqa: BLE001 - as above
+            self._stumbled(fault)
         self._ends_when_saved()
+
+    def _stumbled(self, fault: Exception) -> None:
+        """End the sandbox over which the supervisor stumbled, and go on with a fresh one. Raises what is too much.
+
+        Fails closed: what is held is refused with the sandbox, and whoever is in a wrong state by now goes with it.
+        """
+        self._note(fault)
+        if self._faults > _MOST_FAULTS:
+            raise fault
+        self._session.life.broken("the supervisor stumbled over what the sandbox did")
+
+    def _note(self, fault: Exception) -> None:
+        """Say in the log where a fault was met, for the first ones; not in its own words, which may be a cell's."""
+        self._faults += 1
+        if self._faults <= _MOST_FAULTS:
+            import traceback  # noqa: PLC0415 - never, if all is well
+
+            print(f"sentinel_kernel: supervisor: {type(fault).__name__}", file=sys.stderr)  # noqa: T201 - the log
+            traceback.print_tb(fault.__traceback__, limit=-8)
 
     def _serve_host(self, message: dict[str, Any]) -> None:
         identifier, operation = message.get("id"), message.get("op")
         serve = self._operations.get(operation) if isinstance(operation, str) else None
         if serve is None:
             self._host.reply(identifier, ok=False, fields={"message": f"unknown op {operation!r}"})
-        else:
+            return
+        try:
             serve(identifier, message)
+        except Exception as fault:
+            if operation == protocol.OP_START:  # nothing in it is a sandbox's
+                raise
+            self._note(fault)
+            self._host.reply(
+                identifier, ok=False, fields={"message": "the supervisor stumbled over the request"}
+            )
 
     def _stop(self, identifier: object, message: dict[str, Any]) -> None:
         """End the sandbox; where a server starts the kernel again, have one ready for its next host."""
