@@ -46,6 +46,8 @@ _WHY_REFUSED = {
     "multicast": ("an address of many hosts", "多播地址"),
     "unreadable": ("not an address", "不是有效地址"),
     "rule": ("no rule passes the request on", "没有规则转发此请求"),
+    "full": ("too many connections are open", "打开的连接过多"),
+    "unwatched": ("too much is watched for events", "监视的事件过多"),
 }
 """Why a host was refused, as policy/network.py and proxy/ name it -> in words."""
 

@@ -1,11 +1,12 @@
-"""Registering in epoll(7) with data of one's own; the standard library always gives the number."""
+"""Sets of epoll(7): what the standard library has no calls for, to register with other data and to look into one."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 
-from sentinel_kernel.linux.libc import LIBC, checked
+from sentinel_kernel.linux.libc import LIBC, NUMBERS, checked
 
 _EPOLL_CTL_ADD = 1  # <linux/eventpoll.h>
 
@@ -27,3 +28,42 @@ def add(epoll: int, descriptor: int, events: int, data: int) -> None:
     """
     event = _Event(events, data)
     checked(LIBC.epoll_ctl(epoll, _EPOLL_CTL_ADD, descriptor, ctypes.byref(event)), "epoll_ctl")
+
+
+_KCMP_EPOLL_TFD = 7  # <linux/kcmp.h>
+EVERY = 0xFFFFFFFF
+"""A registration that no set has: to look for it is to go through all of them."""
+
+
+class _Slot(ctypes.Structure):
+    """``struct kcmp_epoll_slot`` of <linux/kcmp.h>."""
+
+    _fields_ = (("epoll", ctypes.c_uint32), ("number", ctypes.c_uint32), ("which", ctypes.c_uint32))
+
+
+_kcmp = LIBC[
+    "syscall"
+]  # a function of its own, whose arguments are converted at once: it is called for each open file
+_kcmp.restype = ctypes.c_long
+_kcmp.argtypes = [ctypes.c_long] * 5 + [ctypes.POINTER(_Slot)]
+
+
+def watches(thread: int, epoll: int, number: int, which: int = 0) -> bool | None:
+    """Tell whether the set ``epoll`` of a thread watches any file as ``number`` (kcmp(2)); None where it is no set.
+
+    ``which``: the first of those of that number, or a later one. The Linux kernel goes through the set; it copies
+    nothing.
+
+    Raises:
+        OSError: ENOSYS, it has no such call; EPERM; ESRCH, the thread is gone.
+
+    """
+    result = _kcmp(NUMBERS["kcmp"], os.getpid(), thread, _KCMP_EPOLL_TFD, 0, _Slot(epoll, number, which))
+    if result >= 0:
+        return True
+    error = ctypes.get_errno()
+    if error in (errno.EINVAL, errno.EBADF):
+        return None  # another kind of file, or none any more
+    if error == errno.ENOENT:
+        return False
+    raise OSError(error, os.strerror(error))

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import os
 import socket
 import struct
+import sys
+
+from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +42,7 @@ def ask_device(descriptor: int, request: int, ifreq: bytes) -> bytes:
 
 _NLMSG = struct.Struct("=IHHII")  # struct nlmsghdr: length, type, flags, sequence, port
 _RTM_GETADDR, _RTM_NEWADDR, _NLMSG_DONE, _NLMSG_ERROR = 22, 20, 3, 2
-_NLM_F_REQUEST_DUMP = 0x1 | 0x300
+_NLM_F_REQUEST_DUMP, _NLM_F_REQUEST_ACK = 0x1 | 0x300, 0x1 | 0x4
 _IFADDRMSG = struct.Struct("=BBBBI")
 _ATTRIBUTE = struct.Struct("=HH")
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
@@ -72,10 +76,11 @@ def own_addresses() -> frozenset[bytes]:
                 return frozenset(found)
 
 
-_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20  # <linux/netlink.h>, <linux/sock_diag.h>
+_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _SOCK_DESTROY = 4, 20, 21  # <linux/netlink.h>, <linux/sock_diag.h>
 _SKNLGRP_INET_TCP_DESTROY, _SKNLGRP_INET6_TCP_DESTROY = 1, 3
-# struct inet_diag_msg of <linux/inet_diag.h>: the cookie is at 44, the attributes begin at 72
-_COOKIE, _DIAG_BYTES, _INET_DIAG_INFO = slice(44, 52), 72, 2
+# struct inet_diag_msg of <linux/inet_diag.h>: the socket's id is at 4, its last part, the cookie, at 44, the inode at
+# 68, and the attributes begin at 72
+_ID, _COOKIE, _INODE, _DIAG_BYTES, _INET_DIAG_INFO = slice(4, 52), slice(44, 52), slice(68, 72), 72, 2
 _DIAG_REQUEST = struct.Struct(
     "=BBBxI48s"
 )  # struct inet_diag_req_v2: family, protocol, extensions, states, id
@@ -106,7 +111,7 @@ def watch_ends() -> socket.socket:
 def read_ends(watching: socket.socket) -> Iterator[tuple[bytes, bytes]]:
     """Yield (cookie, ``struct tcp_info``) of sockets that have ended, as far as was told by now; bounded.
 
-    An empty cookie: some ends were missed, and :func:`live_cookies` has what is there still.
+    An empty cookie: some ends were missed, and :func:`live_sockets` has what is there still.
     """
     for _ in range(64):
         try:
@@ -124,14 +129,23 @@ def read_ends(watching: socket.socket) -> Iterator[tuple[bytes, bytes]]:
                 yield body[_COOKIE], info
 
 
-def live_cookies() -> frozenset[bytes]:
-    """Return the cookies of this network namespace's TCP sockets that are connecting, connected or closing.
+class LiveSocket(Record):
+    """A TCP socket of this network namespace; ``inode`` is 0 where no program has it any more."""
+
+    family: int
+    id: bytes
+    """``struct inet_diag_sockid``."""
+    inode: int
+
+
+def live_sockets() -> dict[bytes, LiveSocket]:
+    """Return this network namespace's TCP sockets that are connecting, connected or closing, by their cookies.
 
     Raises:
         OSError: the Linux kernel does not tell, or no descriptor is free.
 
     """
-    found = set()
+    found = {}
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG) as asked:
         asked.settimeout(1.0)  # as above
         for family in (socket.AF_INET, socket.AF_INET6):
@@ -144,10 +158,28 @@ def live_cookies() -> frozenset[bytes]:
                 for kind, body in _messages(asked.recv(_READ_BYTES)):
                     kinds.add(kind)
                     if kind == _SOCK_DIAG_BY_FAMILY and len(body) >= _DIAG_BYTES:
-                        found.add(body[_COOKIE])
+                        inode = int.from_bytes(body[_INODE], sys.byteorder)
+                        found[body[_COOKIE]] = LiveSocket(body[0], body[_ID], inode)
             if _NLMSG_ERROR in kinds:
                 raise OSError(errno.EOPNOTSUPP, "sock_diag(7) lists no sockets")
-    return frozenset(found)
+    return found
+
+
+def end_socket(one: LiveSocket) -> None:
+    """End a TCP socket of this network namespace, whoever has it (SOCK_DESTROY of <linux/sock_diag.h>).
+
+    Raises:
+        OSError: EPERM, without CAP_NET_ADMIN; EOPNOTSUPP, the Linux kernel was built without it; ENOENT, it is gone.
+
+    """
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG) as asked:
+        asked.settimeout(1.0)  # as above
+        request = _DIAG_REQUEST.pack(one.family, socket.IPPROTO_TCP, 0, 0xFFFFFFFF, one.id)
+        head = (_NLMSG.size + len(request), _SOCK_DESTROY, _NLM_F_REQUEST_ACK, 1, 0)
+        asked.send(_NLMSG.pack(*head) + request)
+        for kind, body in _messages(asked.recv(_READ_BYTES)):
+            if kind == _NLMSG_ERROR and (number := -int.from_bytes(body[:4], sys.byteorder, signed=True)):
+                raise OSError(number, os.strerror(number))
 
 
 def _messages(packet: bytes) -> Iterator[tuple[int, bytes]]:

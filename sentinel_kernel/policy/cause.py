@@ -58,7 +58,7 @@ _ALL = (
     Cause("network_unreachable", "network", "An address lies outside the sandbox, which has no way out."),
     Cause(
         "host_refused", "network", "A host was asked for that the profile does not let cells reach.",
-        ("private", "request", "closed"),
+        ("private", "request", "closed", "full", "unwatched"),
     ),
     Cause("package_absent", "absent", "A module is not installed in the kernel's environment."),
     Cause("program_absent", "absent", "A program is on the host, and not in the sandbox."),
@@ -68,7 +68,7 @@ _ALL = (
     ),
     Cause(
         "worker_killed", "death", "The sandboxed Python was ended: by a signal, by its own code, or given up.",
-        ("SIGKILL", "SIGSYS", "exit", "protocol", "lost"),
+        ("SIGKILL", "SIGSYS", "exit", "protocol", "connection", "lost"),
     ),
     Cause(
         "worker_crashed", "death", "Native code in the sandboxed Python crashed.",

@@ -31,6 +31,9 @@ LOOPBACK, METADATA, MULTICAST, RESERVED = "loopback", "metadata", "multicast", "
 PRIVATE, LINK_LOCAL, SHARED = "private", "link-local", "shared"
 
 LISTED, PORT, NOT_LISTED, NO_NETWORK = "listed", "port", "not-listed", "no-network"
+FULL, UNWATCHED = "full", "unwatched"
+"""An allowed host all the same: as many connections are open as may be; it can't be told which epoll sets watch the
+program's socket, and the one in its place would be missed there."""
 
 
 class HostRule(Record):

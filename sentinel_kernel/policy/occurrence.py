@@ -64,6 +64,8 @@ _KINDS_OF_REFUSAL = {
     "multicast": "closed",
     "unreadable": "closed",
     "rule": "request",
+    "full": "full",
+    "unwatched": "unwatched",
 }
 """Why a host was refused (policy/network.py, proxy/exchange.py) -> the kind of words and of remedy."""
 
@@ -188,6 +190,9 @@ def death_violation(told: Mapping[str, Any], *, id: str, profile: str, time_ms: 
     elif kind == "protocol":
         outcome, values = "killed", {"ended_by": "protocol"}
         rule = "messages that no Jupyter kernel sends"
+    elif kind == "connection":
+        outcome, values = "killed", {"ended_by": "connection"}
+        rule = "network.hosts: a connection that could not be closed"
     made = make_occurrence(cause, id=id, profile=profile, rule=rule, time_ms=time_ms, outcome=outcome)
     made = _placed(made, told.get("place"))
     return replace(made, origin="linux" if kind == "signal" else "worker", resource="worker", values=values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from sentinel_kernel.linux.network import live_cookies, read_ends, watch_ends
+from sentinel_kernel.linux.network import live_sockets, read_ends, watch_ends
 from sentinel_kernel.policy.network import show_address
 from sentinel_kernel.record import MutableRecord, as_dict
 from sentinel_kernel.supervisor.network.noted import Noted
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
     from typing import Any
+
+    from sentinel_kernel.linux.network import LiveSocket
 
 _MOST_OPEN = 512
 _MOST_TOLD = 500
@@ -121,6 +123,19 @@ class Connections:
         """Return the open connections that are meant, by their sockets' inodes."""
         return {inode: made for made, inode in self._open.values() if is_meant(made)}
 
+    def still_held(self, is_meant: Callable[[Connection], bool]) -> list[LiveSocket]:
+        """Return those that are meant, were not shut down, and are somebody's: the Linux kernel tells of all.
+
+        Raises:
+            OSError: it does not.
+
+        """
+        cookies = [cookie for cookie, (made, _) in self._open.items() if is_meant(made)]
+        if not cookies:
+            return []
+        live = live_sockets()
+        return [live[cookie] for cookie in cookies if cookie in live and live[cookie].inode]
+
     def due_seconds(self) -> float | None:
         """Return when repeats are to be noted."""
         return self._noted.due_seconds()
@@ -163,7 +178,7 @@ class Connections:
     def _drop_ended(self) -> None:
         """Take note of the ends that were not told: there were too many at once."""
         try:
-            live = live_cookies()
+            live = live_sockets()
         except OSError:
             return  # the next one that is missed asks again
         for cookie in [one for one in self._open if one not in live]:

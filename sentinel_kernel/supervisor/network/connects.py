@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 import socket
 import time
 
 from sentinel_kernel.abi.socket import AF_UNSPEC, SOCKADDR_STORAGE_BYTES
 from sentinel_kernel.linux.process import open_thread, take_file
-from sentinel_kernel.policy.network import LOOPBACK, kind_of
+from sentinel_kernel.policy.network import FULL, LOOPBACK, UNWATCHED, Decision, kind_of
 from sentinel_kernel.policy.network_fence import HELD_CALLS
-from sentinel_kernel.record import MutableRecord
-from sentinel_kernel.supervisor.network.epolls import Watches
+from sentinel_kernel.supervisor.network.epolls import Unwatched, Watches
+from sentinel_kernel.supervisor.network.pending import MOST, Call, Pending, UnderWay
 from sentinel_kernel.supervisor.network.socket_calls import SocketCalls, signed
 from sentinel_kernel.supervisor.network.sockets import (
     CLOSED,
     SYN_SENT,
-    Target,
     close_on_exec,
     connect_inside,
     cookie_of,
@@ -42,28 +40,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sentinel_kernel.linux.seccomp import Listener, Notification
-    from sentinel_kernel.policy.network import Decision
     from sentinel_kernel.policy.request import Request
     from sentinel_kernel.supervisor.network.connections import Connection, Connections
+    from sentinel_kernel.supervisor.network.epolls import Registration
 
     Decide = Callable[[bytes, int], tuple[str, Decision]]
-    Refuse = Callable[[Notification, Request, Target, str, Decision], None]
+    Refuse = Callable[[Call, str, Decision], None]
 
-_MOST_PENDING = 256
-_LOOK_SECONDS = 1.0
 _ADDRESS = 1
 _NAME_SERVER = 53
-_DONE = select.EPOLLOUT | select.EPOLLERR | select.EPOLLHUP
-
-
-class _Pending(MutableRecord):
-    """A held connect(2) that is under way; ``made`` is None for one within the sandbox."""
-
-    notification: Notification
-    sock: socket.socket
-    target: Target
-    until: float | None
-    made: Connection | None
 
 
 class Connects:
@@ -86,9 +71,7 @@ class Connects:
         self._refuse = refuse
         self._told = told
         self._calls = {machine[name]: name for name in HELD_CALLS if name in machine}
-        self._epoll = select.epoll()
-        self._pending: dict[int, _Pending] = {}
-        self._look_at = 0.0
+        self.pending = Pending(listener, told, self._finish)
         self._connecting: set[bytes] = set()
         self._watches = Watches()
         self.asker: tuple[Request, float] | None = None
@@ -186,31 +169,32 @@ class Connects:
         target = read_target(data, own.family)
         if isinstance(target, int):
             return self._error(notification, target)
+        call = Call(notification, request, target)
         if kind_of(target.address) == LOOPBACK:
-            return self._connect_inside(notification, own, target)
-        return self._connect_outside(notification, request, own, target)
+            return self._connect_inside(call, own)
+        return self._connect_outside(call, own)
 
-    def _connect_inside(self, notification: Notification, own: socket.socket, target: Target) -> bool:
+    def _connect_inside(self, call: Call, own: socket.socket) -> bool:
+        notification = call.notification
         if self._is_outside(own):
             number = errno.EISCONN if state_of(own) != CLOSED else errno.ENETUNREACH
             return self._error(notification, number)
-        number = connect_inside(own, target)
+        number = connect_inside(own, call.target)
         if number == 0:
             self._listener.answer(notification.id, 0)
             return True
         if number not in (errno.EINPROGRESS, errno.EALREADY) or not os.get_blocking(own.fileno()):
             return self._error(notification, number)
-        return self._wait(notification, own.dup(), target, patience_of(own), None)
+        return self._wait(call, own.dup(), patience_of(own), None)
 
-    def _connect_outside(  # noqa: PLR0911 - as above
-        self, notification: Notification, request: Request, own: socket.socket, target: Target
-    ) -> bool:
+    def _connect_outside(self, call: Call, own: socket.socket) -> bool:
+        notification, target = call.notification, call.target
         state, outside = state_of(own), self._is_outside(own)
         blocking = os.get_blocking(own.fileno())
         if outside and state == SYN_SENT:
             if not blocking:
                 return self._error(notification, errno.EALREADY)
-            return self._wait(notification, own.dup(), target, patience_of(own), None)
+            return self._wait(call, own.dup(), patience_of(own), None)
         if state != CLOSED:
             cookie = cookie_of(own)
             if (
@@ -221,18 +205,20 @@ class Connects:
                 return True
             return self._error(notification, errno.EISCONN)
         host, decision = self._decide(target.address, target.port)
+        if decision.allowed and (self._told.full or self.pending.is_full):
+            decision = Decision(allowed=False, reason=FULL)
         if not decision.allowed:
-            self._told.refused(host, str(target.named[0]), target.port, decision.reason)
-            self._refuse(notification, request, target, host, decision)
-            return True
-        if self._told.full or self._is_full():
-            return self._error(notification, errno.EAGAIN)
-        return self._begin(notification, own, target, host, decision.rule)
+            return self._refused(call, host, decision)
+        return self._begin(call, own, host, decision.rule)
 
-    def _begin(
-        self, notification: Notification, own: socket.socket, target: Target, host: str, rule: str
-    ) -> bool:
+    def _refused(self, call: Call, host: str, decision: Decision) -> bool:
+        self._told.refused(host, str(call.target.named[0]), call.target.port, decision.reason)
+        self._refuse(call, host, decision)
+        return True
+
+    def _begin(self, call: Call, own: socket.socket, host: str, rule: str) -> bool:
         """Connect outside, by a socket that takes the place of ``own``."""
+        target, notification = call.target, call.notification
         blocking = os.get_blocking(own.fileno())
         made: Connection | None = None
         try:
@@ -252,29 +238,28 @@ class Connects:
             self._told.failed(made, number)
             return self._error(notification, number)
         if waits:
-            return self._wait(notification, sock, target, patience_of(own), made)
-        self._give(notification, sock, made, blocking=blocking, number=number)
+            return self._wait(call, sock, patience_of(own), made)
+        self._give(call, sock, made, blocking=blocking, number=number)
         return True
 
     def _give(
-        self,
-        notification: Notification,
-        sock: socket.socket,
-        made: Connection,
-        *,
-        blocking: bool,
-        number: int,
+        self, call: Call, sock: socket.socket, made: Connection, *, blocking: bool, number: int
     ) -> None:
         """Put ``sock`` in the place of the program's own, and answer with ``number``."""
+        notification, inode = call.notification, os.fstat(sock.fileno()).st_ino
         place, thread = signed(notification.arguments[0]), notification.thread
         with held(sock):
             sock.setblocking(blocking)
-            watching = [] if blocking else self._watches.of(thread, place)
-            cookie, inode = cookie_of(sock), os.fstat(sock.fileno()).st_ino
+            cookie = cookie_of(sock)
             try:
+                watching = self._watches.of(thread, place, _inode_of(thread, place))
                 given = self._listener.put_file(
                     notification.id, sock.fileno(), place, close_on_exec=close_on_exec(thread, place)
                 )
+            except Unwatched:
+                self._told.failed(made, errno.ENOBUFS)
+                self._refused(call, made.host, Decision(allowed=False, reason=UNWATCHED))
+                return
             except OSError as error:
                 self._told.failed(made, error.errno or errno.EBADF)
                 self._error(notification, error.errno or errno.EBADF)
@@ -284,109 +269,65 @@ class Connects:
                 return
             self._told.established(made, cookie, inode)
             if number:
-                if len(self._connecting) >= _MOST_PENDING:
+                if len(self._connecting) >= MOST:
                     self._connecting.clear()
                 self._connecting.add(cookie)
             if watching:
-                self._watches.move(thread, place, sock.fileno(), watching)
+                number = self._watched(call, sock, watching) or number
         if number:
             self._error(notification, number)
         else:
             self._listener.answer(notification.id, 0)
 
+    def _watched(self, call: Call, sock: socket.socket, watching: list[Registration]) -> int:
+        """Have the program's sets watch ``sock``, and return 0 or the errno where one can't."""
+        try:
+            place = signed(call.notification.arguments[0])
+            self._watches.move(call.notification.thread, place, sock.fileno(), watching)
+        except OSError as error:
+            return error.errno or errno.ENOBUFS
+        return 0
+
     # --- those that take a while
 
-    def _wait(
-        self,
-        notification: Notification,
-        sock: socket.socket,
-        target: Target,
-        patience: float | None,
-        made: Connection | None,
-    ) -> bool:
-        if self._is_full():
+    def _wait(self, call: Call, sock: socket.socket, patience: float | None, made: Connection | None) -> bool:
+        if self.pending.is_full:
             let_go(sock)
-            return self._error(notification, errno.EAGAIN)
+            return self._error(call.notification, errno.ENOBUFS)
         until = None if patience is None else time.monotonic() + patience
-        self._pending[sock.fileno()] = _Pending(notification, sock, target, until, made)
-        self._epoll.register(sock.fileno(), _DONE)
+        self.pending.add(UnderWay(call, sock, until, made))
         return True
-
-    def descriptors(self) -> list[int]:
-        """Return what is readable when a connection has been established, or has failed."""
-        return [self._epoll.fileno()] if self._pending else []
-
-    def due_seconds(self) -> float | None:
-        """Return when one has taken as long as its socket may wait."""
-        dues = [one.until for one in self._pending.values() if one.until is not None]
-        return max(0.0, min([*dues, self._look_at]) - time.monotonic()) if self._pending else None
-
-    def serve(self) -> None:
-        """Answer those that are done."""
-        for number, _ in self._epoll.poll(0):
-            one = self._pending.pop(number, None)
-            if one is not None:
-                self._epoll.unregister(number)
-                self._finish(one, in_time=True)
-
-    def catch_up(self) -> None:
-        """Answer those that have taken too long, and let go of those whose caller is gone."""
-        now = time.monotonic()
-        if self._pending and now >= self._look_at:
-            self._let_go()
-        for number, one in list(self._pending.items()):
-            late = one.until is not None and one.until <= now
-            if late:
-                del self._pending[number]
-                self._epoll.unregister(number)
-                self._finish(one, in_time=False)
-
-    def _is_full(self) -> bool:
-        if len(self._pending) >= _MOST_PENDING:
-            self._let_go()
-        return len(self._pending) >= _MOST_PENDING
-
-    def _let_go(self) -> None:
-        """End what callers that are gone waited for: signals and ends of threads are told by nobody."""
-        self._look_at = time.monotonic() + _LOOK_SECONDS
-        for number, one in list(self._pending.items()):
-            if not self._listener.is_valid(one.notification.id):
-                del self._pending[number]
-                self._epoll.unregister(number)
-                let_go(one.sock)
-                if one.made is not None:
-                    self._told.failed(one.made, errno.EINTR)
 
     def interrupt(self) -> None:
         """Fail all that is under way with EINTR: the signal was sent before."""
-        for number, one in list(self._pending.items()):
-            del self._pending[number]
-            self._epoll.unregister(number)
-            let_go(one.sock)
-            if one.made is not None:
-                self._told.failed(one.made, errno.EINTR)
-            self._listener.refuse(one.notification.id, errno.EINTR)
+        self.pending.end(lambda _: True, errno.EINTR)
 
-    def _finish(self, one: _Pending, *, in_time: bool) -> None:
+    def _finish(self, one: UnderWay, in_time: bool) -> None:
+        notification = one.call.notification
         if self._is_outside(one.sock) and one.made is not None:
             number = one.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if in_time else errno.EINPROGRESS
             if number in (0, errno.EINPROGRESS):
-                self._give(one.notification, one.sock, one.made, blocking=True, number=number)
+                self._give(one.call, one.sock, one.made, blocking=True, number=number)
                 return
             self._told.failed(one.made, number)
         elif self._is_outside(one.sock):
             number = one.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if in_time else errno.EALREADY
         else:
-            number = connect_inside(one.sock, one.target) if in_time else errno.EINPROGRESS
+            number = connect_inside(one.sock, one.call.target) if in_time else errno.EINPROGRESS
         let_go(one.sock)
         if number:
-            self._listener.refuse(one.notification.id, number)
+            self._listener.refuse(notification.id, number)
         else:
-            self._listener.answer(one.notification.id, 0)
+            self._listener.answer(notification.id, 0)
 
     def close(self) -> None:
         """Let go of everything; what is held still fails with its listener."""
-        for one in self._pending.values():
-            let_go(one.sock)
-        self._pending.clear()
-        self._epoll.close()
+        self.pending.close()
+
+
+def _inode_of(thread: int, number: int) -> int:
+    """Return which file a program's descriptor is; 0 where it is gone."""
+    try:
+        return os.stat(f"/proc/{thread}/fd/{number}").st_ino
+    except OSError:
+        return 0

@@ -1,28 +1,43 @@
 """Registrations in epoll(7): a socket that takes the place of another is watched as that one was.
 
-A registration is of an open file and a number. Who puts another file under the number loses it; some programs (Go's)
-register before they connect.
+A registration is of an open file and a number. Who puts another file under the number loses it; some programs (those
+of Boost.Asio) register before they connect, and would wait for ever. So a connection is made only where it is known
+what watches its socket: what can't be told within the bounds is refused, with its reason.
 """
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import os
+import resource
+import signal
 import time
 
-from sentinel_kernel.linux.epoll import add
+from sentinel_kernel.linux.epoll import EVERY, add, watches
 from sentinel_kernel.linux.process import open_thread, take_file
 from sentinel_kernel.record import Record
+from sentinel_kernel.supervisor.network.taken import close_file
 
-_MOST_FILES = 1024
-_MOST_SETS = 32
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST_FILES = 16384
+"""So many open files of a program are looked through."""
 _MOST_FOUND = 32
-_MOST_BYTES = 256 * 1024
-"""So much is read of one set: some 3,500 registrations."""
-_WORK_SECONDS, _SECONDS = 0.01, 0.1
-"""Work and time for one connection; a set more is not begun after that."""
-_FAR_TOO_LONG_SECONDS = 1.0
+_MOST_BYTES = 4 << 20
+"""So much is read of one set: some 50,000 registrations."""
+_WALK_SECONDS = 0.003
+"""Work that it takes to go through one set, once: many times what that many registrations take."""
+_WORK_SECONDS, _LOCKED_SECONDS = 0.25, 1.0
+"""Work for one connection, and how long a set may be locked by somebody else; after more than that there is a pause."""
+_PAUSE = 20
+"""As many times as long as what it is for took."""
 _EPOLL = "anon_inode:[eventpoll]"
+
+
+class Unwatched(Exception):
+    """It can't be told what watches a socket."""
 
 
 class Registration(Record):
@@ -34,79 +49,169 @@ class Registration(Record):
 
 
 class Watches:
-    """Finds and moves the registrations of one sandbox's sockets, within bounds.
+    """Finds and moves the registrations of one sandbox's sockets, within bounds of work.
 
-    A program decides how many sets it has, and how many descriptors they watch. Beyond the bounds a registration is
-    not found, and the program not told of its socket.
+    A program decides how many sets it has, and how many descriptors they watch. How busy the machine is makes no
+    difference: what is bounded is counted, or is this process's own work.
     """
 
     def __init__(self) -> None:
         """Begin with all bounds kept."""
-        self._given_up = False
-        """One set, which is read at once or not at all, took too long: none is read from there on."""
+        self._pause_until = 0.0
+        """One set is gone through at once or not at all; after one that took far too long none is for a while."""
 
-    def of(self, thread: int, number: int) -> list[Registration]:
-        """Return where a program has registered its descriptor ``number``."""
-        found: list[Registration] = []
-        if self._given_up:
-            return found
-        began, worked = time.monotonic(), time.thread_time()
-        sets = 0
-        folder = f"/proc/{thread}/fd"
+    def of(self, thread: int, number: int, inode: int) -> list[Registration]:
+        """Return where a program has registered its descriptor ``number``, the socket of that ``inode``.
+
+        Raises:
+            Unwatched: that can't be told.
+
+        """
+        if time.monotonic() < self._pause_until:
+            raise Unwatched
+        began = _spent()
         try:
-            with os.scandir(folder) as files:
-                for file in itertools.islice(files, _MOST_FILES):
-                    if os.readlink(file.path) != _EPOLL:
-                        continue
-                    found += _of(thread, int(file.name), number)
-                    sets += 1
-                    if (
-                        sets >= _MOST_SETS
-                        or time.thread_time() - worked > _WORK_SECONDS
-                        or time.monotonic() - began > _SECONDS
-                    ):
-                        break
-        except OSError:
-            pass  # it is gone, or has closed one meanwhile
-        self._judge(began)
-        return found[:_MOST_FOUND]
+            return _found(thread, number, inode)
+        finally:
+            self._judge(began)
 
     def move(self, thread: int, number: int, descriptor: int, watching: list[Registration]) -> None:
         """Register ``descriptor`` as ``number`` in epoll sets of a held thread; the old registrations are gone.
 
-        The number is that of the process that registers: one of its own does it, in which it is free to be taken.
+        Raises:
+            OSError: one could not be made; those before it have been.
+
         """
-        began = time.monotonic()
-        pid = os.fork()
-        if pid == 0:
-            try:
+        began = _spent()
+        try:
+            with _known_as(descriptor, number):
                 pidfd = open_thread(thread, thread)
-                for one in watching:
-                    _register(pidfd, number, descriptor, one)
-            finally:
-                os._exit(0)
-        os.waitpid(pid, 0)
-        self._judge(began)
+                try:
+                    for one in watching:
+                        _register(pidfd, number, one)
+                finally:
+                    os.close(pidfd)
+        finally:
+            self._judge(began)
 
-    def _judge(self, began: float) -> None:
-        self._given_up = self._given_up or time.monotonic() - began > _FAR_TOO_LONG_SECONDS
+    def _judge(self, began: tuple[float, int, float]) -> None:
+        work, waits, clock = (now - before for now, before in zip(_spent(), began, strict=True))
+        locked = (
+            clock - work if waits else 0.0
+        )  # who only has to wait for a processor does not wait of its own accord
+        if work > _WORK_SECONDS or locked > _LOCKED_SECONDS:
+            self._pause_until = time.monotonic() + _PAUSE * (work + locked)
 
 
-def _of(thread: int, epoll: int, number: int) -> list[Registration]:
-    found = []
-    with open(f"/proc/{thread}/fdinfo/{epoll}", "rb", buffering=0) as file:
-        said = file.read(_MOST_BYTES) or b""
-    for line in said.split(b"\n")[:-1]:
-        words = line.split()
-        if len(words) >= 6 and words[0] == b"tfd:" and int(words[1]) == number:
-            found.append(Registration(epoll, int(words[3], 16), int(words[5], 16)))
+def _spent() -> tuple[float, int, float]:
+    """Return this thread's processor time, how often it has waited for something, and the clock."""
+    used = resource.getrusage(resource.RUSAGE_THREAD)
+    return used.ru_utime + used.ru_stime, used.ru_nvcsw, time.monotonic()
+
+
+def _found(thread: int, number: int, inode: int) -> list[Registration]:
+    found: list[Registration] = []
+    try:
+        files = [int(name) for name in os.listdir(f"/proc/{thread}/fd")]
+    except OSError:
+        return []  # the program is gone
+    if len(files) > _MOST_FILES:
+        raise Unwatched
+    for file in files:
+        with contextlib.suppress(OSError):  # it was closed meanwhile
+            if _may_watch(thread, file, number):
+                found += _read(thread, file, number, inode)
+    if len(found) > _MOST_FOUND or (found and number >= resource.getrlimit(resource.RLIMIT_NOFILE)[1]):
+        raise Unwatched
     return found
 
 
-def _register(pidfd: int, number: int, descriptor: int, one: Registration) -> None:
+def _may_watch(thread: int, file: int, number: int) -> bool:
+    """Tell whether an open file is a set that watches ``number``, as far as this Linux kernel can tell.
+
+    Raises:
+        Unwatched: it is one, and too large to be read.
+
+    """
+    try:
+        if not watches(thread, file, number):
+            return False
+        began = time.thread_time()
+        watches(thread, file, number, EVERY)
+    except OSError:
+        return os.readlink(f"/proc/{thread}/fd/{file}") == _EPOLL
+    if time.thread_time() - began > _WALK_SECONDS:
+        raise Unwatched
+    return True
+
+
+def _read(thread: int, epoll: int, number: int, inode: int) -> list[Registration]:
+    """Return the registrations of one set (proc_pid_fdinfo(5)) that are of that number and that file.
+
+    Raises:
+        OSError: it is gone.
+        Unwatched: there are too many to be read.
+
+    """
+    with open(f"/proc/{thread}/fdinfo/{epoll}", "rb", buffering=0) as file:
+        said = b""
+        while chunk := file.read(_MOST_BYTES):
+            said += chunk
+            if len(said) >= _MOST_BYTES:
+                raise Unwatched
+    found = []
+    begins = b"tfd:%9d " % number
+    position = said.find(begins)
+    while position >= 0:
+        words = said[position : position + 200].partition(b"\n")[0].split()
+        told = dict(zip(words[::2], words[1::2], strict=False))
+        # tfd: N events: E data: D pos:P ino:I sdev:S, all but the first and P in hexadecimal; I since Linux 4.13
+        of_file = next((word for word in words if word.startswith(b"ino:")), b"")
+        if b"data:" in told and (not of_file or int(of_file[4:], 16) == inode):
+            found.append(Registration(epoll, int(told[b"events:"], 16), int(told[b"data:"], 16)))
+        position = said.find(begins, position + 1)
+    return found
+
+
+def _register(pidfd: int, number: int, one: Registration) -> None:
     epoll = take_file(pidfd, one.epoll)
-    own = os.dup(descriptor)
-    if number in (epoll, own, pidfd):
-        epoll, own, pidfd = os.dup(epoll), os.dup(own), os.dup(pidfd)
-    os.dup2(own, number)
-    add(epoll, number, one.events, one.data)
+    try:
+        add(epoll, number, one.events, one.data)
+    except FileExistsError:
+        pass  # the program has done it by itself
+    finally:
+        close_file(epoll)
+
+
+@contextlib.contextmanager
+def _known_as(descriptor: int, number: int) -> Iterator[None]:
+    """Have an open file under ``number`` here too: a registration keeps the number of who makes it.
+
+    What has that number in this process has another one meanwhile. Nobody sees it: there is no other thread, and
+    signals, whose arrival is written to a descriptor, wait.
+    """
+    if descriptor == number:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    own = -1
+    try:
+        if soft <= number < hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (number + 1, hard))
+        with contextlib.suppress(OSError):  # as a rule nothing has it
+            own = os.dup(number)
+        inherited = own >= 0 and os.get_inheritable(number)
+        os.dup2(descriptor, number, inheritable=False)
+        try:
+            yield
+        finally:
+            if own >= 0:
+                os.dup2(own, number, inheritable=inherited)
+            else:
+                os.close(number)  # never the last one: ``descriptor`` is open
+    finally:
+        if own >= 0:
+            os.close(own)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -8,9 +8,9 @@ import os
 import socket
 import time
 
-from sentinel_kernel.linux.network import own_addresses
+from sentinel_kernel.linux.network import end_socket, own_addresses
 from sentinel_kernel.linux.process import open_thread, take_file
-from sentinel_kernel.policy.network import NetworkPolicy, show_address
+from sentinel_kernel.policy.network import FULL, UNWATCHED, NetworkPolicy, show_address
 from sentinel_kernel.policy.network_document import policy_of
 from sentinel_kernel.policy.occurrence import as_host_refusal, host_refusal
 from sentinel_kernel.policy.text import shown
@@ -29,15 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from sentinel_kernel.linux.seccomp import Notification
     from sentinel_kernel.policy.network import Decision
     from sentinel_kernel.policy.profile import Network
-    from sentinel_kernel.policy.request import Request
     from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.ledger import Ledger
     from sentinel_kernel.supervisor.network.connections import Connection
-    from sentinel_kernel.supervisor.network.sockets import Target
+    from sentinel_kernel.supervisor.network.pending import Call
 
 _OWN_SECONDS = 10.0
 _RETRY_SECONDS = 1.0
@@ -189,11 +187,10 @@ class WayOut(Keeper):
                 decided = by_name
         return names[0] if names else "", decided
 
-    def _refuse(
-        self, notification: Notification, request: Request, target: Target, host: str, decision: Decision
-    ) -> None:
+    def _refuse(self, call: Call, host: str, decision: Decision) -> None:
         if self._current is None:
             return
+        notification, target = call.notification, call.target
         numeric = show_address(target.address)
         if self._dry:  # what is refused for that alone is no violation
             self._note_wanted(host or numeric, target.port)
@@ -201,8 +198,8 @@ class WayOut(Keeper):
             return
         self._current.handler.refuse(
             notification,
-            request,
-            errno.ENETUNREACH,
+            call.request,
+            errno.ENOBUFS if decision.reason in (FULL, UNWATCHED) else errno.ENETUNREACH,
             lambda made: as_host_refusal(made, host or numeric, target.port, decision.reason, numeric),
         )
 
@@ -243,7 +240,7 @@ class WayOut(Keeper):
     def descriptors(self) -> Iterable[int]:
         """As told there."""
         if self._connects is not None:
-            yield from self._connects.descriptors()
+            yield from self._connects.pending.descriptors()
             yield from self._connections.descriptors()
         if self._stub is not None:
             yield from self._stub.descriptors()
@@ -253,7 +250,7 @@ class WayOut(Keeper):
     def due_seconds(self) -> float | None:
         """As told there."""
         parts = (
-            self._connects,
+            self._connects.pending if self._connects is not None else None,
             self._stub,
             self._names.resolver if self._names is not None else None,
             self._connections,
@@ -267,25 +264,36 @@ class WayOut(Keeper):
             self._names.resolver.serve(ready)
         if self._stub is not None:
             self._stub.serve(ready)
-        if self._connects is not None and not ready.keys().isdisjoint(self._connects.descriptors()):
-            self._connects.serve()
+        if self._connects is not None and not ready.keys().isdisjoint(self._connects.pending.descriptors()):
+            self._connects.pending.serve()
         if not ready.keys().isdisjoint(self._connections.descriptors()):
             self._connections.serve()
 
-    def catch_up(self) -> None:
+    def catch_up(self) -> dict[str, Any] | None:
         """As told there; a profile that gives less ends the connections that it would not allow."""
         current = self._current
         if current is None:
-            return
+            return None
         before = self._network
         if before is not None and current.preparation.profile.network is not before:
-            self._end_unlisted(current)
-        for part in (self._connects, self._stub, self._names.resolver if self._names is not None else None):
+            hidden = self._end_unlisted(current)
+            if hidden:
+                return {"kind": "connection"}
+        for part in (
+            self._connects.pending if self._connects is not None else None,
+            self._stub,
+            self._names.resolver if self._names is not None else None,
+        ):
             if part is not None:
                 part.catch_up()
         self._connections.flush()
+        return None
 
-    def _end_unlisted(self, current: Current) -> None:
+    def _end_unlisted(self, current: Current) -> bool:
+        """End what the hosts in force do not allow; True where a connection is left that nothing here ends.
+
+        It is one that no program has: it lies in a message between two. Root ends those too.
+        """
         if self._names is not None:
             self._names.forget()
         policy = self.policy()
@@ -294,13 +302,26 @@ class WayOut(Keeper):
             family = socket.AF_INET6 if ":" in one.address else socket.AF_INET
             return not policy.decide(one.host, socket.inet_pton(family, one.address), one.port).allowed
 
-        wanted = self._connections.inodes(is_unlisted)
-        ended: dict[int, bytes] = {}
-        for _ in range(_PASSES if wanted else 0):
+        if self._connects is not None:
+            self._connects.pending.end(
+                lambda one: one.made is not None and is_unlisted(one.made), errno.ENETUNREACH
+            )
+        for _ in range(_PASSES):
+            wanted = self._connections.inodes(is_unlisted)
+            if not wanted:
+                return False
+            ended: dict[int, bytes] = {}
             for pid in processes_below(current.sandbox.pid):
                 with contextlib.suppress(OSError):
                     _shut(pid, wanted, ended)
-        self._connections.shut(ended)
+            self._connections.shut(ended)
+        try:
+            for one in self._connections.still_held(is_unlisted):
+                with contextlib.suppress(FileNotFoundError):
+                    end_socket(one)
+        except OSError:
+            return True
+        return False
 
     def interrupt(self) -> None:
         """Fail what is held: the person has interrupted the cell."""

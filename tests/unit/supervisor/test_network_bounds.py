@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import socket
 import struct
 import time
@@ -12,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sentinel_kernel.linux.network import live_cookies
+from sentinel_kernel.linux.network import end_socket, live_sockets
 from sentinel_kernel.policy.network import NetworkPolicy, parse_rule
 from sentinel_kernel.supervisor.network import connections, way_out
 from sentinel_kernel.supervisor.network.connections import Connection, Connections
-from sentinel_kernel.supervisor.network.connects import Connects
 from sentinel_kernel.supervisor.network.name_stub import NameStub
 from sentinel_kernel.supervisor.network.names import Names
+from sentinel_kernel.supervisor.network.pending import Pending, UnderWay
 from sentinel_kernel.supervisor.network.sockets import cookie_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from sentinel_kernel.linux.network import LiveSocket
 
 pytestmark = [pytest.mark.usefixtures("own_alarm"), pytest.mark.timeout(600, method="thread")]
 
@@ -174,10 +177,10 @@ def test_ends_that_were_missed_are_found_out(monkeypatch: pytest.MonkeyPatch) ->
         for host, sock in (("kept.example", kept), ("gone.example", gone)):
             told.established(told.begin(host, _ADDRESS, 80, ""), cookie_of(sock), 0)
         cookie = cookie_of(gone)
-        assert cookie in live_cookies()
+        assert cookie in live_sockets()
         gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         gone.close()
-        assert cookie not in live_cookies()
+        assert cookie not in live_sockets()
         monkeypatch.setattr(connections, "read_ends", lambda _: iter([(b"", b"")]))
         told.serve()
         assert [one.host for one in noted] == ["gone.example"]
@@ -186,23 +189,113 @@ def test_ends_that_were_missed_are_found_out(monkeypatch: pytest.MonkeyPatch) ->
         told.close()
 
 
+def under_way(told: Connections, number: int) -> UnderWay:
+    """Return a held call of that number, whose socket is connected to nobody."""
+    row = told.begin(f"{number}.example", _ADDRESS, 80, "")
+    call: Any = SimpleNamespace(notification=SimpleNamespace(id=number))
+    return UnderWay(call, socket.socket(), None, row)
+
+
 def test_pending_connections_of_callers_that_are_gone_are_let_go() -> None:
     noted: list[Connection] = []
+    refused: list[tuple[int, int]] = []
     told = Connections(noted.append)
-    valid = {1: True, 2: False}
-    listener: Any = SimpleNamespace(is_valid=valid.__getitem__, refuse=lambda *_: None)
-    made: Any = Connects(listener, {}, None, None, told)  # type: ignore[arg-type]
+    valid = {1: True, 2: False, 3: True}
+    listener: Any = SimpleNamespace(is_valid=valid.__getitem__, refuse=lambda *of: refused.append(of))
+    made: Any = Pending(listener, told, lambda *_: None)
     for number in valid:
-        row = told.begin(f"{number}.example", _ADDRESS, 80, "")
-        sock = socket.socket()
-        made._wait(SimpleNamespace(id=number), sock, None, None, row)
+        made.add(under_way(told, number))
     assert made.due_seconds() <= 1.0
     made._look_at = 0.0
     made.catch_up()
     assert [one.host for one in noted] == ["2.example"]
-    assert len(made._pending) == 1
+    assert len(made._all) == 2
+    made.end(lambda one: one.made.host == "3.example", errno.ENETUNREACH)
+    assert [(one.host, one.verdict, one.error) for one in noted[1:]] == [
+        ("3.example", "failed", errno.ENETUNREACH)
+    ]
+    assert refused == [(3, errno.ENETUNREACH)]
     valid[1] = False
     made._let_go()
-    assert made._pending == {}
+    assert made._all == {}
     made.close()
     told.close()
+
+
+def test_a_connection_that_no_program_has_is_found_and_ended() -> None:
+    """It lies in a message from one program to another."""
+    told = Connections(lambda _: None)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as hidden,
+        socket.create_connection(server.getsockname()) as closed,
+    ):
+        for host, sock in (("hidden.example", hidden), ("closed.example", closed)):
+            inode = os.fstat(sock.fileno()).st_ino
+            told.established(told.begin(host, _ADDRESS, 80, ""), cookie_of(sock), inode)
+        cookie, inode = cookie_of(hidden), os.fstat(hidden.fileno()).st_ino
+        closed.close()  # the other end is open still: it goes on by itself, and is nobody's
+        ours, theirs = socket.socketpair()
+        socket.send_fds(ours, [b"x"], [hidden.fileno()])
+        hidden.close()
+        [found] = told.still_held(lambda _: True)
+        assert live_sockets()[cookie] == found
+        assert found.inode == inode
+        assert told.still_held(lambda one: one.host == "closed.example") == []
+        if os.geteuid() == 0:
+            end_socket(found)
+            assert cookie not in live_sockets()
+            _, [number], _, _ = socket.recv_fds(theirs, 1, 1)
+            with socket.socket(fileno=number) as received, pytest.raises(ConnectionAbortedError):
+                received.recv(1)
+            with pytest.raises(FileNotFoundError):
+                end_socket(found)
+        ours.close()
+        theirs.close()
+    told.close()
+
+
+@pytest.mark.parametrize("may", [True, False])
+def test_where_such_a_connection_can_not_be_ended_the_worker_is(
+    monkeypatch: pytest.MonkeyPatch, may: bool
+) -> None:
+    tried: list[int] = []
+
+    def end(one: LiveSocket) -> None:
+        tried.append(one.inode)
+        if not may:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(way_out, "end_socket", end)
+    made = _way_out()
+    before, after = SimpleNamespace(), SimpleNamespace()
+    made._network = before
+    made._policy = NetworkPolicy((parse_rule("other.example"),))
+    profile = SimpleNamespace(network=after)
+    made._current = SimpleNamespace(
+        preparation=SimpleNamespace(profile=profile),
+        sandbox=SimpleNamespace(pid=os.getpid()),
+        handler=SimpleNamespace(),
+    )
+    monkeypatch.setattr(way_out, "policy_of", lambda *_: made._policy)
+    monkeypatch.setattr(way_out, "processes_below", lambda _: [os.getpid()])
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as held,
+        socket.create_connection(server.getsockname()) as hidden,
+    ):
+        told = made._connections
+        for sock in (held, hidden):
+            inode = os.fstat(sock.fileno()).st_ino
+            told.established(told.begin("host.example", _ADDRESS, 80, ""), cookie_of(sock), inode)
+        hidden_inode = inode
+        ours, theirs = socket.socketpair()
+        socket.send_fds(ours, [b"x"], [hidden.fileno()])
+        hidden.close()
+        assert made.catch_up() == (None if may else {"kind": "connection"})
+        assert tried == [hidden_inode]
+        assert held.recv(1) == b"", "one that a program has is shut down there"
+        assert made.catch_up() is None
+        ours.close()
+        theirs.close()
+    made.close()

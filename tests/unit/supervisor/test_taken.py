@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -15,7 +16,7 @@ import pytest
 from waiting import wait_until
 
 from sentinel_kernel.supervisor.network import epolls
-from sentinel_kernel.supervisor.network.epolls import Watches
+from sentinel_kernel.supervisor.network.epolls import Unwatched, Watches
 from sentinel_kernel.supervisor.network.taken import let_go
 
 if TYPE_CHECKING:
@@ -79,20 +80,136 @@ def test_without_that_its_close_waits() -> None:
         os.waitpid(pid, 0)
 
 
-def test_what_a_program_watches_is_found_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextlib.contextmanager
+def watched(sets: int) -> Iterator[tuple[socket.socket, list[select.epoll]]]:
+    """Return a socket that so many epoll sets watch, and those."""
     with contextlib.ExitStack() as stack:
         sock = stack.enter_context(socket.socket())
-        epolls_made = [stack.enter_context(select.epoll()) for _ in range(40)]
-        for one in epolls_made:
+        made = [stack.enter_context(select.epoll()) for _ in range(sets)]
+        for one in made:
             one.register(sock.fileno(), select.EPOLLIN)
+        yield sock, made
+
+
+def found(watches: Watches, sock: socket.socket) -> set[int]:
+    """Return the sets that are found to watch a socket of this process."""
+    inode = os.fstat(sock.fileno()).st_ino
+    told = watches.of(os.getpid(), sock.fileno(), inode)
+    assert {one.data & 0xFFFFFFFF for one in told} <= {sock.fileno()}
+    return {one.epoll for one in told}
+
+
+def numbers(sets: list[select.epoll]) -> set[int]:
+    return {one.fileno() for one in sets}
+
+
+def test_all_that_watches_a_socket_is_found_or_it_is_said_that_it_can_not_be() -> None:
+    with watched(32) as (sock, sets), socket.socket() as other:
+        assert found(Watches(), sock) == numbers(sets)
+        assert found(Watches(), other) == set()
+        for one in sets:
+            one.register(other.fileno(), select.EPOLLOUT)
+        assert found(Watches(), other) == numbers(sets)
+    with watched(33) as (sock, _), pytest.raises(Unwatched):
+        found(Watches(), sock)
+
+
+def test_a_number_that_another_file_had_before_is_not_taken_for_its_registration() -> None:
+    with watched(1) as (sock, [old]), socket.socket() as fresh:
+        kept = os.dup(sock.fileno())  # so that the set goes on watching the file that had the number
+        os.dup2(fresh.fileno(), sock.fileno())
+        assert found(Watches(), sock) == set()
+        os.dup2(kept, sock.fileno())
+        os.close(kept)
+        assert found(Watches(), sock) == numbers([old])
+
+
+def test_without_kcmp_a_set_is_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_: object) -> bool:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(epolls, "watches", absent)
+    with watched(3) as (sock, sets), socket.socket() as other:
+        assert found(Watches(), sock) == numbers(sets)
+        assert found(Watches(), other) == set()
+
+
+@pytest.mark.parametrize("bound", ["_MOST_FILES", "_MOST_BYTES", "_MOST_FOUND", "_WALK_SECONDS"])
+def test_beyond_each_bound_nothing_is_left_out_in_silence(
+    monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    with watched(2) as (sock, sets):
         watches = Watches()
-        found = watches.of(os.getpid(), sock.fileno())
-        assert {one.epoll for one in found} < {one.fileno() for one in epolls_made}
-        assert 0 < len(found) <= 32  # fewer on a busy machine: the time is bounded too
-        assert {one.data & 0xFFFFFFFF for one in found} == {sock.fileno()}
-        # The time that it takes is bounded as well, by sets; and after one that took far too long none is read.
-        monkeypatch.setattr(epolls, "_WORK_SECONDS", -1.0)
-        assert len(watches.of(os.getpid(), sock.fileno())) == 1
-        monkeypatch.setattr(epolls, "_FAR_TOO_LONG_SECONDS", -1.0)
-        assert len(watches.of(os.getpid(), sock.fileno())) == 1
-        assert watches.of(os.getpid(), sock.fileno()) == []
+        monkeypatch.setattr(epolls, bound, 1 if bound.startswith("_MOST") else -1.0)
+        with pytest.raises(Unwatched):
+            found(watches, sock)
+        monkeypatch.undo()
+        assert found(watches, sock) == numbers(sets), "the next one is looked for as ever"
+
+
+def test_after_far_too_much_work_there_is_a_pause_and_then_it_is_looked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [1000.0]
+    work = [0.0]
+    monkeypatch.setattr(epolls, "_spent", lambda: (work[0], 0, clock[0]))
+    monkeypatch.setattr(epolls.time, "monotonic", lambda: clock[0])
+
+    def working(spent: float, busy: float) -> Watches:
+        """Have the look-up take so much work, and so long besides on a busy machine."""
+        reading = epolls._read
+
+        def read(*of: int) -> list[epolls.Registration]:
+            work[0] += spent
+            clock[0] += spent + busy
+            return reading(*of)
+
+        watches = Watches()
+        with monkeypatch.context() as patched:
+            patched.setattr(epolls, "_read", read)
+            assert found(watches, sock) == numbers(sets)
+        return watches
+
+    with watched(1) as (sock, sets):
+        assert found(working(0.2, busy=1000.0), sock) == numbers(sets), "a busy machine is no reason"
+        watches = working(0.5, busy=0.0)
+        with pytest.raises(Unwatched):
+            found(watches, sock)
+        clock[0] += 10.1
+        assert found(watches, sock) == numbers(sets)
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_socket_is_registered_under_the_programs_number_whoever_has_it_here(taken: bool) -> None:
+    """``taken``: this process has something else of that number, which it has again afterwards."""
+    ours, theirs = socket.socketpair()
+    program = os.fork()
+    if program == 0:
+        try:
+            ours.close()
+            with select.epoll() as waits:
+                theirs.send(b"%d" % waits.fileno())
+                theirs.recv(1)
+                theirs.send(b"%d %d" % waits.poll(60)[0])
+                theirs.recv(1)
+        finally:
+            os._exit(0)
+    theirs.close()
+    with ours, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as replacing:
+        epoll = int(ours.recv(9))
+        replacing.bind(("127.0.0.1", 0))
+        if taken:
+            os.dup2(ours.fileno(), 700)
+        before = os.fstat(700).st_ino if taken else None
+        files = len(os.listdir("/proc/self/fd"))
+        registration = epolls.Registration(epoll, select.EPOLLIN, 4711)
+        Watches().move(program, 700, replacing.fileno(), [registration, registration])
+        assert len(os.listdir("/proc/self/fd")) == files
+        if taken:
+            assert os.fstat(700).st_ino == before
+            os.close(700)
+        replacing.sendto(b"x", replacing.getsockname())
+        ours.send(b"x")
+        assert ours.recv(99) == b"4711 %d" % select.EPOLLIN
+        ours.send(b"x")
+    os.waitpid(program, 0)
