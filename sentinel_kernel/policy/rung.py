@@ -70,6 +70,12 @@ RULES: Final[tuple[FixedRule, ...]] = (
         f"shared memory, semaphores and queues: {_OF_RUNG}",
     ),
     FixedRule(("inotify_add_watch",), NOTIFY, "Landlock does not keep it from folders that are not shown"),
+    FixedRule(
+        ("fcntl",),
+        NOTIFY,
+        "it would hold up, or watch, what others do with a shown file",
+        only_in=((_equals(1, _F_SETLEASE),), (_equals(1, _F_NOTIFY),)),
+    ),
     # ls and shutil.copy2 ask for them, and go on without.
     FixedRule(
         _calls(
@@ -88,12 +94,6 @@ OF_SAME_USER: Final[tuple[FixedRule, ...]] = (
         NOTIFY,
         "Landlock does not keep it from changing shown files",
         except_in=((_OF_TERMINALS,),),
-    ),
-    FixedRule(
-        ("fcntl",),
-        NOTIFY,
-        "it would hold up, or watch, what others do with a shown file",
-        only_in=((_equals(1, _F_SETLEASE),), (_equals(1, _F_NOTIFY),)),
     ),
     FixedRule(
         _calls("chown fchown lchown fchownat"),

@@ -1,0 +1,174 @@
+"""The landlock rung, on machines that refuse what the full one is made of: what it keeps out, and what it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from lesser_machine import prefix
+from ordinary_user import Identity, ordinary_identity
+from supervised import Supervised, own_folder
+from waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.requires("landlock")]
+
+VICTIMS = Path(__file__).parents[1] / "victims"
+MACHINES = {
+    "user.max_user_namespaces is 0": ("no_namespaces",),
+    "a filter as Docker's": ("docker",),
+    "a covered /proc": ("covered_proc",),
+}
+NOT_REFUSED = {"uid"}
+_ROOTS = pytest.param("root", marks=pytest.mark.skipif(os.geteuid() != 0, reason="root's own side"))
+
+
+@pytest.fixture(scope="module", params=["user", _ROOTS])
+def someone(request: pytest.FixtureRequest) -> Identity:
+    """Return who starts the kernel; the interpreter is one that others than root can reach."""
+    ordinary = ordinary_identity()
+    if request.param == "user":
+        return ordinary
+    home = own_folder(replace(ordinary, uid=0), Path(ordinary.home) / "of-root")
+    (home / "tmp").mkdir(exist_ok=True)
+    for folder in (Path(ordinary.home), home, home / "tmp"):
+        folder.chmod(0o755)
+    return replace(ordinary, name="root", uid=0, prefix=(), home=home)
+
+
+@pytest.fixture(scope="module")
+def place(someone: Identity) -> Path:
+    """Return a folder with a workspace in it, and things outside of that."""
+    top = own_folder(someone, someone.home / "place")
+    top.chmod(0o755)
+    for name in ("work", "outside"):
+        own_folder(someone, top / name).chmod(0o755)
+    for path in (top / "work" / "shown.txt", top / "outside" / "secret"):
+        path.write_text("secret")
+        os.chown(path, someone.uid, someone.uid)
+    for victim in VICTIMS.glob("*.py"):
+        (top / "work" / victim.name).write_bytes(victim.read_bytes())
+    return top
+
+
+@pytest.fixture(scope="module")
+def outsider(someone: Identity, place: Path) -> Iterator[dict[str, Any]]:
+    """Return the facts of a process of the same user."""
+    process = someone.popen(
+        someone.python,
+        str(place / "work" / "outsider.py"),
+        str(place / "outside"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    facts = json.loads(process.stdout.readline())
+    facts |= {"folder": str(place / "outside"), "shown": str(place / "work" / "shown.txt")}
+    yield facts
+    process.communicate()
+
+
+def machine_of(someone: Identity, how: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the prefix; root with all capabilities needs no user namespace to be kept from making one."""
+    return prefix(someone.python, *how)
+
+
+def reached(
+    someone: Identity, place: Path, how: tuple[str, ...], facts: dict[str, Any], profile: str
+) -> tuple[dict[str, str], Supervised, dict[str, Any]]:
+    """Run the attempts in a sandbox, and return what came of them."""
+    with Supervised(someone, place / "state", command_prefix=machine_of(someone, how)) as supervised:
+        command = [
+            supervised.python,
+            str(place / "work" / "reach_out.py"),
+            "$OUTPUT/report.json",
+            json.dumps(facts),
+        ]
+        supervised.start(place / "work", profile, payload=command)
+        ready = supervised.wait("ready")
+        cause = supervised.wait("worker_died")["cause"]
+        assert (cause["kind"], cause["status"]) == ("exit", 0), (cause, supervised.violations())
+        output = Path(ready["rung_words"]["output"])
+        outcomes: dict[str, str] = json.loads((output / "report.json").read_text())
+        (output / "report.json").unlink()
+    return outcomes, supervised, ready
+
+
+@pytest.mark.parametrize("profile", ["strict", "datascience"])
+def test_nothing_outside_is_reached(
+    someone: Identity, place: Path, outsider: dict[str, Any], profile: str
+) -> None:
+    how = ("docker",) if someone.uid == 0 else ("no_namespaces",)
+    control = json.loads(_outside(someone, place, outsider))
+    outcomes, supervised, ready = reached(someone, place, how, outsider, profile)
+    print("\n".join(f"{name:32} outside {control[name]:12} inside {outcomes[name]}" for name in outcomes))
+    assert ready["rung"] == "landlock"
+    assert ready["rung_words"]["abi"] >= 6
+    assert {name for name, outcome in outcomes.items() if outcome == "done"} == set()
+    assert [name for name in outcomes if control[name] != "done" and name not in NOT_REFUSED] == []
+    assert outcomes["uid"] != "0"
+    told = {violation["syscall"] for violation in supervised.violations()}
+    assert {"socket", "shmget"} <= told
+    assert (place / "outside" / "secret").read_text() == "secret"
+
+
+def _outside(someone: Identity, place: Path, facts: dict[str, Any]) -> str:
+    """The positive control: the same attempts by the same user, in no sandbox."""
+    report = place / "outside" / "control.json"
+    someone.run(someone.python, str(place / "work" / "reach_out.py"), str(report), json.dumps(facts))
+    text = report.read_text()
+    report.unlink()
+    return text
+
+
+@pytest.mark.parametrize("how", MACHINES.values(), ids=MACHINES)
+def test_what_is_left_behind_ends_and_nothing_stays(
+    someone: Identity, place: Path, outsider: dict[str, Any], how: tuple[str, ...]
+) -> None:
+    if someone.uid == 0 and how != ("docker",):
+        pytest.skip("root keeps the rights to make these")
+    _, supervised, ready = reached(someone, place, how, {**outsider, "leaves": True}, "strict")
+    assert ready["rung"] == "landlock", ready
+    assert ready["rung_words"]["cause_en"]
+    wait_until(lambda: not _left(supervised.process.pid), "everything of the sandbox has ended")
+    wait_until(lambda: not Path(ready["rung_words"]["tmp"]).parent.exists(), "its folder is gone")
+    wait_until(lambda: not Path(ready["rung_words"]["output"]).exists(), "an empty output folder goes")
+
+
+def _left(supervisor: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and b"sentinel-left-behind" in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return [pid for pid in found if pid != supervisor]
+
+
+def test_who_asks_for_the_full_rung_is_refused(someone: Identity, place: Path) -> None:
+    folder = own_folder(someone, place / "profiles")
+    (folder / "walled.json").write_text(
+        '{"name": "walled", "extends": "strict", "minimum_isolation": "full"}'
+    )
+    how = ("docker",) if someone.uid == 0 else ("no_namespaces",)
+    with Supervised(someone, place / "state", command_prefix=machine_of(someone, how)) as supervised:
+        supervised.start(place / "work", "walled", payload=["/bin/true"], profile_directories=[str(folder)])
+        told = supervised.wait("unavailable")
+    assert told["step"] == "clone", told
+    assert told["remedy_en"]
+
+
+def test_without_landlock_either_nothing_runs(someone: Identity, place: Path) -> None:
+    how = ("no_landlock", *(("docker",) if someone.uid == 0 else ("no_namespaces",)))
+    with Supervised(someone, place / "state", command_prefix=machine_of(someone, how)) as supervised:
+        supervised.start(place / "work", payload=["/bin/true"])
+        told = supervised.wait("unavailable")
+    assert told["step"] == "clone", told
+    assert told["remedy_en"]
