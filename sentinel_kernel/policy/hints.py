@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.policy.host_commands import folder_to_show
 from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH
 from sentinel_kernel.policy.leeway import DEFAULT_CEILING, Leeway
 from sentinel_kernel.policy.mapping import load_mappings
@@ -82,7 +83,8 @@ def complete(
         leeway = Leeway(_shipped_profiles() if profiles is None else tuple(profiles), ceiling)
     remedies = remedies_for(violation, code=code, leeway=leeway)
     known = mappings if mappings is not None else _shipped_mappings()
-    words = known.words(_as_done(violation, remedies))
+    folder = folder_to_show(violation, code, leeway)
+    words = known.words(_as_done(violation, remedies, folder))
     message, hint = Text(words.message_en, words.message_zh), Text(words.hint_en, words.hint_zh)
     answer = _ANSWERS.get(violation.values.get("answer", ""))
     if answer is not None:
@@ -101,8 +103,13 @@ def complete(
     return replace(violation, message=message, hint=hint, remedies=remedies)
 
 
-def _as_done(violation: Violation, remedies: tuple[Remedy, ...]) -> Violation:
-    """Return the violation as words are looked up for it: what writes to a hidden path is told nothing of reading."""
+def _as_done(violation: Violation, remedies: tuple[Remedy, ...], folder: str) -> Violation:
+    """Return the violation as words are looked up for it: what writes to a hidden path is told nothing of reading.
+
+    ``folder`` is the one that can be shown.
+    """
+    if folder:
+        violation = replace(violation, values={**violation.values, "folder": folder})
     writes = violation.cause == "path_hidden" and bool(remedies) and remedies[0].kind == "code"
     return replace(violation, values={**violation.values, "does": "write"}) if writes else violation
 

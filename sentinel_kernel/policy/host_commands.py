@@ -65,6 +65,9 @@ _MOST_CALLS = 32
 _HOMES = re.compile(r"/|/[^/]+|/home/[^/]+|.*/")
 """Folders by their place: what stands in the root folder, and the homes."""
 
+_TYPED = re.compile(r"/[A-Za-z0-9_./+@=,:-]{1,150}", re.ASCII)
+"""A folder that can be typed without quotes, and stand between backquotes."""
+
 
 def host_commands(violation: Violation, code: str | None, leeway: Leeway) -> list[Remedy]:
     """Return the command that helps, where one does; of the sandbox's own words only a checked name is in it."""
@@ -78,6 +81,22 @@ def host_commands(violation: Violation, code: str | None, leeway: Leeway) -> lis
     if violation.cause == "program_absent" and "/" not in subject.text:
         return _copy_program(subject.text, code, leeway)
     return _copy_file(violation, code, leeway) if violation.cause in ("path_hidden", "program_absent") else []
+
+
+def folder_to_show(violation: Violation, code: str | None, leeway: Leeway) -> str:
+    """Return the folder of a hidden file that a cell names, as it may be typed; empty where it is better not named.
+
+    As for a copy: only what stands in the source is taken, no secret, no home and nothing that needs quotes.
+    """
+    subject = violation.subject
+    if violation.cause != "path_hidden" or subject is None or not code or _is_secret(subject.text):
+        return ""
+    cell = CellSource(code)
+    copied = copied_reads(cell, violation, leeway)
+    if copied is None or _is_folder(cell, violation, copied[0]):
+        return ""
+    folder = os.path.dirname(copied[0])
+    return folder if _TYPED.fullmatch(folder) and not _HOMES.fullmatch(folder) else ""
 
 
 def typed_installs(code: str | None, line: int | None, leeway: Leeway) -> list[Remedy]:

@@ -34,8 +34,11 @@ class Value(Record):
     path: str = ""
 
 
-def expressions_of(cell: CellSource, path: str) -> list[tuple[ast.AST, Value]]:
-    """Return the outermost expressions whose value is ``path``, with what each is."""
+def expressions_of(cell: CellSource, path: str, folder: str = "") -> list[tuple[ast.AST, Value]]:
+    """Return the outermost expressions whose value is ``path``, with what each is.
+
+    One that leads out of the ``folder`` that the cell runs in (``../data/x.csv``) is known by where it leads.
+    """
     values = _Values(cell)
     found: list[tuple[ast.AST, Value]] = []
     inside: set[ast.AST] = set()
@@ -44,7 +47,7 @@ def expressions_of(cell: CellSource, path: str) -> list[tuple[ast.AST, Value]]:
         if isinstance(node, ast.Constant | ast.BinOp | ast.Call | ast.JoinedStr):
             looked_at += 1
             value = values.of(node)
-            if value is not None and _is(value.text, path):
+            if value is not None and (_is(value.text, path) or _leads(value.text, folder, path)):
                 found.append((node, value))
                 inside.update(child for child in ast.walk(node) if child is not node)
         if looked_at > _MOST_EXPRESSIONS:
@@ -115,6 +118,14 @@ def _combined(operator: ast.operator, left: Value | None, right: Value | None) -
     if isinstance(operator, ast.Add):
         return None if kind else Value(left.text + right.text)
     return Value(os.path.join(left.text, right.text), kind) if kind else None
+
+
+def _leads(text: str, folder: str, path: str) -> bool:
+    return (
+        folder != ""
+        and text.startswith("../")
+        and os.path.normpath(os.path.join(folder, text)) == os.path.normpath(path)
+    )
 
 
 def _is(text: str, path: str) -> bool:

@@ -77,7 +77,7 @@ def copied_reads(cell: CellSource, violation: Violation, leeway: Leeway) -> tupl
     failing = _subject(violation)
     if not failing.startswith("/") or failing.startswith(_NOT_FILES) or not leeway.workspace:
         return None
-    named = expressions_of(cell, failing)
+    named = expressions_of(cell, failing, leeway.workspace)
     if any(use.kind in WRITING for node, _ in named for use in uses(cell, node)):
         return None
     name = os.path.basename(failing.rstrip("/"))

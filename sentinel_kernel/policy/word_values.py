@@ -53,7 +53,7 @@ MAGIC = {
 PLACEHOLDERS = frozenset((
     "name", "profile", "arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "address", "family", "path", "flags", "errno",
     "resource", "allowed", "used", "in_use", "whose", "limit", "place", "ended", "grace", "detail", "signal",
-    "with_signal", "status", "subject",
+    "with_signal", "status", "subject", "folder",
 ))  # fmt: skip
 """What a text may have places for."""
 
@@ -98,6 +98,7 @@ def word_values(violation: Violation, *, chinese: bool) -> dict[str, str]:
         resource=violation.resource,
         errno=violation.errno_name or "",
         path=_PATH_WORDS[chinese],
+        folder=violation.values.get("folder") or ("文件夹" if chinese else "FOLDER"),
         address=violation.values.get("address") or _ADDRESS_WORDS[chinese],
         subject=_subject(violation, chinese=chinese),
     )

@@ -297,3 +297,25 @@ def test_datagrams_are_offered_no_host_and_are_said_to_reach_none() -> None:
     assert done.hint is not None
     assert "UDP" in done.hint.en
     assert "UDP" in done.hint.zh
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "folder"),
+    [
+        ("/data/x.csv", "open('../../data/x.csv')", "/data"),
+        ("/data/x.csv", "open('/data/x.csv')", "/data"),
+        ("/data/x.csv", "open(name)", ""),  # the sandbox's word alone
+        ("/elsewhere/x.csv", "open('../../data/x.csv')", ""),
+        ("/home/ana/x.csv", "open('/home/ana/x.csv')", ""),  # a whole home
+        ("/data/.ssh/id_rsa", "open('/data/.ssh/id_rsa')", ""),
+        ("/data/a b/x.csv", "open('/data/a b/x.csv')", ""),  # would need quotes
+    ],
+)
+def test_the_folder_to_show_is_named_where_the_cell_names_it(path: str, code: str, folder: str) -> None:
+    made = make_occurrence(
+        "path_hidden", id="id", profile="strict", rule="r", time_ms=0, errno=2, subject=("path", path)
+    )
+    done = complete(made, code=code, leeway=Leeway(tuple(SHIPPED), "datascience", workspace="/work/notes"))
+    assert done.hint is not None
+    assert f"`%sentinel_mount {folder or 'FOLDER'}`" in done.hint.en
+    assert f"`%sentinel_mount {folder or '文件夹'}`" in done.hint.zh
