@@ -302,10 +302,11 @@ def test_datagrams_are_offered_no_host_and_are_said_to_reach_none() -> None:
 @pytest.mark.parametrize(
     ("path", "code", "folder"),
     [
-        ("/data/x.csv", "open('../../data/x.csv')", "/data"),
-        ("/data/x.csv", "open('/data/x.csv')", "/data"),
-        ("/data/x.csv", "open(name)", ""),  # the sandbox's word alone
-        ("/elsewhere/x.csv", "open('../../data/x.csv')", ""),
+        ("/data/sets/x.csv", "open('../../data/sets/x.csv')", "/data/sets"),
+        ("/data/sets/x.csv", "open('/data/sets/x.csv')", "/data/sets"),
+        ("/data/x.csv", "open('/data/x.csv')", ""),  # a whole tree
+        ("/data/sets/x.csv", "open(name)", ""),  # the sandbox's word alone
+        ("/elsewhere/sets/x.csv", "open('../../data/sets/x.csv')", ""),
         ("/home/ana/x.csv", "open('/home/ana/x.csv')", ""),  # a whole home
         ("/data/.ssh/id_rsa", "open('/data/.ssh/id_rsa')", ""),
         ("/data/a b/x.csv", "open('/data/a b/x.csv')", ""),  # would need quotes
