@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.frontend_comms import FrontendComms
     from sentinel_kernel.kernel.held_calls import HeldCalls
     from sentinel_kernel.kernel.preflight import Preflight
+    from sentinel_kernel.kernel.output_filter import OutputFilter
     from sentinel_kernel.kernel.profile_switch import ProfileSwitch
     from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.settings import Settings
@@ -127,6 +128,13 @@ class Host:
         watch_sockets(self)
         watch_ends(self)
         self.lifecycle.attach(supervisor)
+
+    @cached_property
+    def output_filter(self) -> OutputFilter:
+        """What makes outputs harmless for the browser."""
+        from sentinel_kernel.kernel.output_filter import OutputFilter  # noqa: PLC0415 - for the first output
+
+        return OutputFilter(self)
 
     @cached_property
     def profile_switch(self) -> ProfileSwitch:

@@ -18,8 +18,9 @@ from sentinel_kernel.policy import mime
 from sentinel_kernel.record import Record, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
+    from sentinel_kernel.kernel.filtering.messages import Filtered
     from sentinel_kernel.kernel.wire import Json, Part
 
 VIOLATION_TYPE = mime.VIOLATION_TYPE
@@ -50,15 +51,22 @@ class Judged(Record):
     script: bool = False
     reserved: bool = False
     malformed: bool = False
+    kinds: frozenset[str] = frozenset()
+    """What the output filter held back (filtering/held.py)."""
 
 
 UNTOUCHED = Judged()
 
 
-def judge(msg_type: str, content: Part, host_display_ids: Collection[str]) -> Judged:
+def judge(
+    msg_type: str,
+    content: Part,
+    host_display_ids: Collection[str],
+    output_filter: Callable[[str, Part, Json], Filtered | None] = lambda *_message: None,
+) -> Judged:
     """Judge one message's content. Total: whatever clients cannot read safely is dropped.
 
-    Only removals are made: the rest of a bundle, and of a widget's state, passes as it was.
+    Types that nobody may use are removed here; what the others hold is the ``output_filter``'s to judge.
     """
     is_bundle = msg_type in BUNDLES
     try:
@@ -67,20 +75,23 @@ def judge(msg_type: str, content: Part, host_display_ids: Collection[str]) -> Ju
     except ProtocolError:
         return Judged(drop=True, malformed=True)
     long = len(content) > _ALWAYS_SEARCHED_BYTES
-    # Nothing is left out of what clients render no bundle of: some keep all that a message says.
-    if len(value) == _FLAT.get(msg_type) or (
-        long and not suspect(content, host_display_ids if is_bundle else ())
-    ):
-        return UNTOUCHED
+    found = _Found()
     if is_bundle and _display_id(value) in host_display_ids:
         return Judged(drop=True, reserved=True)
-    found = _Found()
-    # Bundles lie deeper too: in the state of an Output widget, in user expressions, in a pager's payload.
-    found.search(value)
-    if not found.script and not found.reserved:
-        return UNTOUCHED
-    empty = is_bundle and not value.get("data")
-    return Judged(None if empty else value, drop=empty, script=found.script, reserved=found.reserved)
+    # Nothing is left out of what clients render no bundle of: some keep all that a message says.
+    if len(value) != _FLAT.get(msg_type) and (
+        not long or suspect(content, host_display_ids if is_bundle else ())
+    ):
+        # Bundles lie deeper too: in the state of an Output widget, in user expressions, in a pager's payload.
+        found.search(value)
+    filtered = output_filter(msg_type, content, value)
+    changed = found.script or found.reserved or (filtered is not None and filtered.changed)
+    kinds = frozenset() if filtered is None else filtered.kinds
+    drop = filtered is not None and filtered.drop
+    if not changed and not drop:
+        return Judged(kinds=kinds) if kinds else UNTOUCHED
+    drop = drop or (is_bundle and not value.get("data"))
+    return Judged(None if drop else value, drop, found.script, found.reserved, kinds=kinds)
 
 
 def judge_metadata(judged: Judged, parts: list[Part]) -> Judged:

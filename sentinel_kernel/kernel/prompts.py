@@ -62,6 +62,10 @@ def told_apart(content: Part) -> bytes:
     prompt, password = value.get("prompt", ""), value.get("password", False)
     if not isinstance(prompt, str) or not isinstance(password, bool):
         raise ProtocolError("A prompt is no text.")
+    if not (prompt.isascii() and prompt.isprintable()):
+        from sentinel_kernel.kernel.filtering import terminal  # noqa: PLC0415 - most prompts are plain
+
+        prompt = terminal.line(prompt)
     if looks_like_ours(prompt):
         prompt = f"(from the code of the cell) {prompt}"
     return encode({**value, "prompt": prompt, "password": password})

@@ -43,6 +43,7 @@ class SwitchWords:
             (more.hosts, ("the hosts", "主机")),
             (more.folders, ("the folders", "文件夹")),
             (more.unhidden, ("no longer hidden", "不再隐藏")),
+            (more.outputs, ("in outputs", "输出中")),
             (more.calls, ("the calls", "系统调用")),
         ):
             if names:

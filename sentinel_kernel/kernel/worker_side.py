@@ -192,13 +192,14 @@ class WorkerSide:
     def _passes(self, msg_type: str, parts: list[Part]) -> bool:
         """Hold a message to the output rule, and say in its cell what was held back; False where nothing is left."""
         host = self._host
-        judged = judge_metadata(judge(msg_type, parts[CONTENT], host.displays.ids), parts)
+        judged = judge(msg_type, parts[CONTENT], host.displays.ids, host.output_filter.judge)
+        judged = judge_metadata(judged, parts)
         if not judged.drop and host_comms.forged(host, msg_type, parts[CONTENT]):
             judged = Judged(drop=True, reserved=True)
-        if judged.script or judged.reserved or judged.malformed:
+        if judged.script or judged.reserved or judged.malformed or judged.kinds:
             self._tell(judged, parts[PARENT])
-            if judged.drop:
-                return False
+        if judged.drop:
+            return False
         if judged.content is not None:
             parts[CONTENT] = encode(judged.content)
         if msg_type == "clear_output":
@@ -247,7 +248,10 @@ class WorkerSide:
     def _tell(self, judged: Judged, parent: Part) -> None:
         """Say in the cell what was held back, once for each kind."""
         host = self._host
-        cell = host.execution.running.get(text_of(decode(parent, HEADER_BYTES), "msg_id"))
+        msg_id = text_of(decode(parent, HEADER_BYTES), "msg_id")
+        cell = host.execution.running.get(msg_id)
+        if judged.kinds:
+            host.output_filter.tell(judged.kinds, parent, msg_id)
         if judged.script:
             host.displays.notice(words.SCRIPT_HELD, "held", parent, cell, "script")
         if judged.reserved:
@@ -332,7 +336,8 @@ class WorkerSide:
         answered = cell is not None and cell.replied
         if request is None or not expected or request.channel != channel or answered:
             raise ProtocolError(f"Nobody asked for this {msg_type}.")
-        judged = judge(msg_type, parts[CONTENT], host.displays.ids)
+        judged = judge(msg_type, parts[CONTENT], host.displays.ids, host.output_filter.judge)
+        host.output_filter.tell(judged.kinds, request.header, msg_id)
         if judge_metadata(UNTOUCHED, parts).malformed:
             parts[METADATA] = b"{}"
         if judged.drop:

@@ -61,6 +61,7 @@ def is_within(profile: Profile, ceiling: Profile, machine: str) -> bool:
         or more.folders
         or more.unhidden
         or more.commits
+        or more.outputs
     ) and not any(_calls_beyond(profile, ceiling, machine))
 
 
@@ -80,6 +81,8 @@ class Surplus(Record):
     unhidden: tuple[str, ...] = ()
     commits: bool = False
     """Whether new files that cells wrote reach the host by themselves."""
+    outputs: tuple[str, ...] = ()
+    """What outputs may do in the browser: scripts in frames, hosts, types, modules of widgets, comms."""
 
 
 def surplus(profile: Profile, ceiling: Profile, machine: str) -> Surplus:
@@ -103,6 +106,7 @@ def _beyond(profile: Profile, ceiling: Profile) -> Surplus:
         ),
         unhidden=tuple(path for path in ceiling.filesystem.hidden if path not in hidden),
         commits=profile.filesystem.commit != "none" and ceiling.filesystem.commit == "none",
+        outputs=_outputs_beyond(profile, ceiling),
     )
 
 
@@ -110,6 +114,14 @@ def _requests_beyond(network: Network, most: Network) -> tuple[str, ...]:
     """Return the hosts of rules and the sources of secrets that are not word by word the ceiling's too."""
     rules = [f"HTTP {rule.host.text}" for rule in network.http if rule not in most.http]
     return (*rules, *(secret.source for secret in network.secrets if secret not in most.secrets))
+
+
+def _outputs_beyond(profile: Profile, ceiling: Profile) -> tuple[str, ...]:
+    if profile.outputs == ceiling.outputs:
+        return ()
+    from sentinel_kernel.policy.outputs_document import outputs_beyond  # noqa: PLC0415 - few profiles differ there
+
+    return outputs_beyond(profile.outputs, ceiling.outputs)
 
 
 def _hosts_beyond(profile: Profile, ceiling: Profile) -> tuple[str, ...]:

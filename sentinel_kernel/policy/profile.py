@@ -27,6 +27,10 @@ COMMITS = ("none", "new")
 """What is committed without a word of the person's: nothing, or new plain files (policy/committable.py)."""
 
 
+OUTPUT_HTML = ("plain", "sanitize", "frame")
+"""What becomes of HTML, least first: its text alone; without scripts; scripts too, in a frame of their own."""
+
+
 class SyscallRule(Record):
     """One rule: these calls, where their arguments lie in ``region``, get ``action``."""
 
@@ -79,6 +83,23 @@ class Filesystem(Record):
     """A folder whose tree takes the place of the host's system folders; empty: they are the host's."""
 
 
+class Outputs(Record):
+    """What outputs may do. No profile lets a script of a cell run in the page itself."""
+
+    javascript: str = "hold"
+    """What becomes of ``application/javascript``: "hold" drops it with a notice."""
+    html: str = "frame"
+    """One of OUTPUT_HTML."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that outputs may load from by https: ``cdn.plot.ly``, ``*.tile.openstreetmap.org``."""
+    types: tuple[str, ...] = ()
+    """MIME types beyond the usual ones that pass as they are."""
+    widget_modules: tuple[str, ...] = ()
+    """Modules of widgets that the server has, beyond ipywidgets' own and those in wide use."""
+    comm_targets: tuple[str, ...] = ()
+    """Targets of comms, beyond those of widgets, that cells may open."""
+
+
 class Profile(Record):
     """One profile with everything that it extends merged in; rules in order, the first that matches wins."""
 
@@ -89,8 +110,7 @@ class Profile(Record):
     resources: Resources = fresh(default_factory=Resources)
     network: Network = fresh(default_factory=Network)
     filesystem: Filesystem = fresh(default_factory=Filesystem)
-    outputs: str = "hold"
-    """What becomes of scripts (application/javascript) in outputs; "hold" drops them with a notice."""
+    outputs: Outputs = fresh(default_factory=Outputs)
     preflight: str = "off"
     minimum_isolation: str = "full"
     preload: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from sentinel_kernel.policy.profile import (
     Filesystem,
     MountRule,
     Network,
+    Outputs,
     Profile,
     SyscallRule,
     find_profile,
@@ -125,7 +126,7 @@ def _document(
         ),
         network=_network(reader, base.network),
         filesystem=_filesystem(reader, base.filesystem),
-        outputs=_one_choice(reader, "outputs", "javascript", ("hold",), base.outputs),
+        outputs=_outputs(reader, base.outputs),
         preflight=_one_choice(reader, "preflight", "mode", ("off",), base.preflight),
         minimum_isolation=reader.choice("minimum_isolation", ("full", "landlock"), base.minimum_isolation),
         preload=_preload(reader) or base.preload,
@@ -255,6 +256,17 @@ def _filesystem(reader: Reader, base: Filesystem) -> Filesystem:
     )
     filesystem.finish()
     return result
+
+
+def _outputs(reader: Reader, base: Outputs) -> Outputs:
+    if not reader.has("outputs"):
+        return base
+    document = reader.take("outputs")
+    if document == {"javascript": "hold"}:
+        return base  # as the shipped ones say: read without what the other keys take
+    from sentinel_kernel.policy.outputs_document import read_outputs  # noqa: PLC0415 - few profiles say more
+
+    return read_outputs(Reader(document, "$.outputs", free_prefixes=_NOTES), base)
 
 
 def _one_choice(reader: Reader, key: str, inner: str, choices: tuple[str, ...], base: str) -> str:

@@ -1,0 +1,1 @@
+"""What the worker shows, made harmless for the browser: pure, by kind of content; imported when first needed."""

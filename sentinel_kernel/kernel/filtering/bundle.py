@@ -1,0 +1,161 @@
+"""One MIME bundle of the worker's: each representation is made harmless, or left out where it can't be."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from sentinel_kernel.kernel.filtering import held, terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sentinel_kernel.policy.profile import Outputs
+
+PASSING = frozenset(
+    {
+        "application/json",
+        "application/vnd.jupyter.widget-view+json",
+        "application/vnd.dataresource+json",
+    }
+)
+_BITMAPS = re.compile(
+    r"image/(?:png|jpe?g|gif|webp|bmp|avif|tiff|x-icon)|audio/[a-z0-9.+-]+|video/[a-z0-9.+-]+"
+)
+_VEGA = re.compile(r"application/vnd\.vega(?:lite)?\.v\d+\+json")
+_TEXTS = ("application/vnd.jupyter.stdout", "application/vnd.jupyter.stderr", "application/vnd.jupyter.error")
+_RECORDS = re.compile(r"application/(?:papermill|scrapbook)\.[a-z0-9./+-]+")
+"""What tools leave in a notebook for themselves; no page shows it."""
+
+_TYPE = re.compile(
+    r"(?:text|image|audio|video|application|model|multipart|chemical)/[^\s/]+(?:/[^\s]+)?", re.IGNORECASE
+)
+_SIZE = re.compile(r"\d{1,5}(?:\.\d{1,6})?(?:px|%|em)?")
+_NOT_BASE64 = "\"<>'&\\"
+
+
+def is_bundle(value: dict[str, Any]) -> bool:
+    """Tell whether one of the object's keys is a MIME type."""
+    return any("/" in key and _TYPE.fullmatch(key) is not None for key in value)
+
+
+def clean(data: dict[str, Any], rules: Outputs) -> tuple[bool, set[str]]:
+    """Make a bundle harmless in place; tell whether it was changed, and the kinds of what was held back."""
+    changed, kinds = False, set()
+    for key in list(data):
+        value = data[key]
+        made, held_back = _one(key.strip().lower(), value, rules)
+        kinds |= held_back
+        if made is value and key == key.strip().lower():
+            continue
+        changed = True
+        del data[key]
+        if made is not None:
+            data[key.strip().lower()] = made
+    return changed, kinds
+
+
+def clean_metadata(metadata: dict[str, Any]) -> bool:
+    """Take out of a bundle's metadata what converters and pages put into HTML unlooked at; tell whether any was."""
+    changed = False
+    for holder in (metadata, *(one for one in metadata.values() if isinstance(one, dict))):
+        for key in ("filenames", "isolated"):
+            changed |= holder.pop(key, None) is not None
+        for key in ("width", "height"):
+            size = holder.get(key)
+            if size is None or (isinstance(size, int | float) and not isinstance(size, bool)):
+                continue
+            if not isinstance(size, str) or not _SIZE.fullmatch(size):
+                del holder[key]
+                changed = True
+    return changed
+
+
+def _one(kind: str, value: Any, rules: Outputs) -> tuple[Any, set[str]]:  # noqa: ANN401, PLR0911 - what JSON holds; one a kind
+    """Return what stands for ``value`` (None: nothing, the value itself: it passes), and what was held back."""
+    if kind in PASSING or kind in rules.types:
+        return value, set()
+    if isinstance(value, list) and all(isinstance(line, str) for line in value) and not kind.endswith("json"):
+        value = "".join(value)  # as notebooks keep texts
+    handler = _HANDLERS.get(kind)
+    if handler is not None:
+        return handler(value, rules) if isinstance(value, str) else (None, {held.TYPE})
+    if _BITMAPS.fullmatch(kind):
+        harmless = isinstance(value, str) and not any(mark in value for mark in _NOT_BASE64)
+        return (value, set()) if harmless else (None, {held.TYPE})
+    if kind in _TEXTS:
+        return (_plain(value), set()) if isinstance(value, str) else (value, set())
+    if _VEGA.fullmatch(kind) or kind == "application/vnd.plotly.v1+json":
+        return _chart(kind, value)
+    if _RECORDS.fullmatch(kind):
+        return value, set()
+    return None, {held.TYPE}
+
+
+def _plain(value: str, _rules: object = None) -> str:
+    return terminal.plain(value)
+
+
+def _html(value: str, rules: Outputs) -> tuple[str | None, set[str]]:
+    from sentinel_kernel.kernel.filtering import html, markdown  # noqa: PLC0415 - when it is first needed
+
+    made, kinds = html.filtered(markdown.latex(value), rules)
+    return (value if made == value else made) or None, kinds
+
+
+def _markdown(value: str, rules: Outputs) -> tuple[str | None, set[str]]:
+    from sentinel_kernel.kernel.filtering import markdown  # noqa: PLC0415 - when it is first needed
+
+    made, kinds = markdown.filtered(value, rules.hosts)
+    return value if made == value else made, kinds
+
+
+def _latex(value: str, _rules: Outputs) -> tuple[str, set[str]]:
+    from sentinel_kernel.kernel.filtering import markdown  # noqa: PLC0415 - when it is first needed
+
+    made = markdown.latex(value)
+    return value if made == value else made, set()
+
+
+def _svg(value: str, _rules: Outputs) -> tuple[str | None, set[str]]:
+    from sentinel_kernel.kernel.filtering import svg  # noqa: PLC0415 - when it is first needed
+
+    made, dropped = svg.clean(value)
+    if not made:
+        return None, {held.TOO_LONG}
+    return made, {held.ACTIVE} if dropped else set()
+
+
+def _diagram(value: str, _rules: Outputs) -> tuple[str | None, set[str]]:
+    from sentinel_kernel.kernel.filtering import markdown  # noqa: PLC0415 - when it is first needed
+
+    return (value, set()) if markdown.is_harmless_diagram(value) else (None, {held.REMOTE})
+
+
+def _text(value: str, _rules: Outputs) -> tuple[str, set[str]]:
+    return terminal.plain(value), set()
+
+
+_HANDLERS: dict[str, Callable[[str, Outputs], tuple[str | None, set[str]]]] = {
+    "text/plain": _text,
+    "text/html": _html,
+    "text/markdown": _markdown,
+    "text/latex": _latex,
+    "image/svg+xml": _svg,
+    "text/vnd.mermaid": _diagram,
+    "text/csv": _text,
+}
+
+
+def _chart(kind: str, value: Any) -> tuple[Any, set[str]]:  # noqa: ANN401 - what JSON holds
+    """Return a chart if it loads nothing. It is sent again as it was read: settings of the page are taken out."""
+    from sentinel_kernel.kernel.filtering import specs  # noqa: PLC0415 - when it is first needed
+
+    if not isinstance(value, dict):
+        return None, {held.TYPE}
+    before = value.get("usermeta"), value.get("config")
+    harmless = specs.clean_plotly(value) if "plotly" in kind else specs.clean_vega(value)
+    if not harmless:
+        return None, {held.REMOTE}
+    same = (value.get("usermeta"), value.get("config")) == before
+    return (value if same else dict(value)), set()

@@ -1,0 +1,130 @@
+"""Scripts of outputs, in a frame that has nothing: no login, no origin, no host beyond the listed ones.
+
+Two frames, one in the other. What the inner one may load is its content security policy; where it may be led is the
+outer one's, which has no script (`frame-src`: a document's own policy does not bind its own navigation). What no policy
+of browsers covers yet is taken away before the first script of the output runs: WebRTC, and new frames in which
+there would be a fresh one (Trusted Types hold every way in which a text becomes markup).
+"""
+
+from __future__ import annotations
+
+import base64
+import html as entities
+import json
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LEAST_HEIGHT, USUAL_HEIGHT, MOST_HEIGHT = 60, 450, 1000
+
+_MARGIN = 24
+_HEIGHTS = re.compile(
+    r"(?:height\s*[:=]\s*[\"']?|\"height\"\s*:\s*|fig_height\s*=\s*)(\d{2,4})(?:px\b|\b(?!\s*%))",
+    re.IGNORECASE,
+)
+
+_BOOT = r"""
+(() => {
+  "use strict";
+  const TAGS = "iframe|frame|frameset|object|embed|portal|fencedframe|link|meta|base";
+  const FRAMES = new RegExp("<\\/?(?:" + TAGS + ")(?=[\\s\\/>])|shadowrootmode", "i");
+  const HELD = "iframe,frame,frameset,object,embed,portal,fencedframe,base,meta,link:not([rel=stylesheet])";
+  let open = true;
+  if (window.trustedTypes) {
+    const check = text => (!open && FRAMES.test(text) ? "" : text);
+    trustedTypes.createPolicy("default", {
+      createHTML: (text, type, sink) => (!open && /srcdoc/i.test(sink) ? "" : check(String(text))),
+      createScript: text => text,
+      createScriptURL: text => text,
+    });
+  }
+  const gone = ["RTCPeerConnection", "webkitRTCPeerConnection", "mozRTCPeerConnection", "RTCDataChannel",
+    "RTCIceTransport", "WebTransport", "XSLTProcessor", "PresentationRequest", "open", "ShadowRealm"];
+  for (const name of gone) {
+    try { Object.defineProperty(window, name, {value: undefined, configurable: false, writable: false}); } catch {}
+  }
+  const sweep = node => {
+    if (node.nodeType !== 1) return;
+    if (node.matches(HELD)) node.remove();
+    else for (const one of node.querySelectorAll(HELD)) one.remove();
+  };
+  if (!window.trustedTypes) {
+    new MutationObserver(list => { for (const one of list) one.addedNodes.forEach(sweep); })
+      .observe(document, {childList: true, subtree: true});
+  }
+  const bytes = Uint8Array.from(atob(PAYLOAD), one => one.charCodeAt(0));
+  const parsed = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "text/html");
+  open = false;
+  sweep(parsed.documentElement);
+  for (const name of ["lang", "class", "style"]) {
+    const value = parsed.body.getAttribute(name);
+    if (value !== null) document.body.setAttribute(name, value);
+  }
+  const scripts = [...parsed.querySelectorAll("script")];
+  const marks = scripts.map(() => document.createElement("sentinel-script"));
+  scripts.forEach((one, index) => one.replaceWith(marks[index]));
+  document.head.append(...parsed.head.childNodes);
+  document.body.append(...parsed.body.childNodes);
+  const run = async () => {
+    for (const [index, one] of scripts.entries()) {
+      const fresh = document.createElement("script");
+      for (const {name, value} of one.attributes) fresh.setAttribute(name, value);
+      fresh.textContent = one.textContent;
+      const waits = fresh.src && !fresh.hasAttribute("async") && fresh.type !== "module";
+      const done = waits && new Promise(resolve => { fresh.onload = fresh.onerror = resolve; });
+      fresh.async = false;
+      marks[index].replaceWith(fresh);
+      if (done) await done;
+    }
+    document.dispatchEvent(new Event("DOMContentLoaded"));
+    window.dispatchEvent(new Event("load"));
+  };
+  run();
+})();
+"""
+_SPACES = re.compile(r"\n\s*")
+
+
+def framed(html: str, hosts: Sequence[str]) -> str:
+    """Return the HTML of a frame that shows ``html`` and runs its scripts. ``hosts`` are the listed ones."""
+    loads = "".join(f" https://{host}" for host in hosts)
+    policy = (
+        f"default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob:{loads}; style-src 'unsafe-inline'{loads}; "
+        f"img-src data: blob:{loads}; font-src data:{loads}; media-src data: blob:{loads}; "
+        f"connect-src data: blob:{loads}; "
+        "worker-src blob:; frame-src 'none'; child-src blob:; object-src 'none'; form-action 'none'; base-uri 'none'; "
+        "manifest-src 'none'; webrtc 'block'"
+    )
+    payload = json.dumps(base64.b64encode(html.encode("utf-8", "replace")).decode("ascii"))
+    script = _SPACES.sub("\n", _BOOT).replace("PAYLOAD", payload)
+    look = "<style>html,body{margin:0;background:#fff;color:#000}body{padding:4px;font-family:sans-serif}</style>"
+    typed = f"{policy}; require-trusted-types-for 'script'; trusted-types default"
+    inner = f"{_head(typed)}{look}</head><body><script>{script}</script></body></html>"
+    whole = "position:absolute;inset:0;width:100%;height:100%;border:0;background:#fff"
+    outer = (
+        f"{_head(policy)}</head><body>"
+        f'<iframe sandbox="allow-scripts" style="{whole}" srcdoc="{entities.escape(inner)}"></iframe></body></html>'
+    )
+    return (
+        f'<div style="height:{height(html)}px;min-height:{LEAST_HEIGHT}px;resize:vertical;overflow:hidden">'
+        '<iframe title="output" class="sentinel-frame" sandbox="allow-scripts" referrerpolicy="no-referrer" '
+        f'style="width:100%;height:100%;border:0;background:#fff" srcdoc="{entities.escape(outer)}"></iframe></div>'
+    )
+
+
+def height(html: str) -> int:
+    """Return how high a frame for ``html`` is, in pixels: as high as the content says it is, within bounds."""
+    # Libraries come first and are long; what they are told to draw stands at the end.
+    said = [int(one) for one in _HEIGHTS.findall(html[-200_000:])]
+    usual = [one for one in said if LEAST_HEIGHT <= one <= MOST_HEIGHT]
+    return min(max(usual) + _MARGIN, MOST_HEIGHT) if usual else USUAL_HEIGHT
+
+
+def _head(policy: str) -> str:
+    return (
+        '<!DOCTYPE html><html><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="referrer" content="no-referrer"><meta http-equiv="x-dns-prefetch-control" content="off">'
+    )

@@ -1,0 +1,140 @@
+"""Whole messages of the worker's: which parts of them pages show, and what is done with each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sentinel_kernel.kernel.filtering import bundle, held, terminal
+from sentinel_kernel.kernel.filtering.widgets import Models
+from sentinel_kernel.record import Record
+
+if TYPE_CHECKING:
+    from sentinel_kernel.policy.profile import Outputs
+
+BUNDLES = frozenset({"display_data", "execute_result", "update_display_data"})
+_MOST_CODE = 100_000
+
+
+class Filtered(Record):
+    """What became of a content that was changed in place, and the kinds of what was held back."""
+
+    changed: bool = False
+    drop: bool = False
+    kinds: frozenset[str] = frozenset()
+
+
+_SAME = Filtered()
+
+
+class Messages:
+    """Makes the contents of one worker's messages harmless."""
+
+    def __init__(self) -> None:
+        self._models = Models()
+
+    def filter(self, msg_type: str, content: dict[str, Any], rules: Outputs) -> Filtered:
+        """Change ``content`` in place."""
+        if msg_type in BUNDLES:
+            return _bundle(content, rules)
+        if msg_type in ("stream", "error"):
+            return Filtered(_texts(content))
+        if msg_type in ("comm_open", "comm_msg"):
+            judge = self._models.opens if msg_type == "comm_open" else self._models.says
+            changed, drop, told = judge(content, rules)
+            more = not drop and _deep(content.get("data"), rules, told)
+            return Filtered(changed or more, drop, frozenset(told))
+        if msg_type == "execute_reply":
+            return _reply(content, rules)
+        if msg_type == "kernel_info_reply":
+            return Filtered(_help_links(content))
+        kinds: set[str] = set()
+        changed = _deep(content, rules, kinds)
+        return Filtered(changed, kinds=frozenset(kinds))
+
+
+def _bundle(content: dict[str, Any], rules: Outputs) -> Filtered:
+    data, metadata = content["data"], content.get("metadata")
+    changed, kinds = bundle.clean(data, rules)
+    if isinstance(metadata, dict) and metadata:
+        changed |= bundle.clean_metadata(metadata)
+    if not changed:
+        return _SAME
+    return Filtered(changed, not data, frozenset(kinds))
+
+
+def _texts(content: dict[str, Any]) -> bool:
+    """Take escapes out of the texts of a stream or an error; tell whether there were any."""
+    changed = False
+    for key in ("text", "ename", "evalue"):
+        value = content.get(key)
+        if isinstance(value, str) and (made := terminal.plain(value)) is not value:
+            content[key] = made
+            changed |= made != value
+    traceback = content.get("traceback")
+    if isinstance(traceback, list):
+        made_lines = [terminal.plain(line) if isinstance(line, str) else line for line in traceback]
+        changed |= made_lines != traceback
+        content["traceback"] = made_lines
+    return changed
+
+
+def _deep(value: Any, rules: Outputs, kinds: set[str]) -> bool:  # noqa: ANN401 - what JSON holds
+    """Make every bundle within ``value`` harmless; tell whether any was changed."""
+    changed, waiting = False, [value]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, dict):
+            if bundle.is_bundle(current):
+                more, why = bundle.clean(current, rules)
+                changed |= more
+                kinds |= why
+                continue
+            waiting.extend(one for one in current.values() if isinstance(one, dict | list))
+        elif isinstance(current, list):
+            waiting.extend(one for one in current if isinstance(one, dict | list))
+    return changed
+
+
+def _reply(content: dict[str, Any], rules: Outputs) -> Filtered:
+    """Judge a cell's reply: payloads act in the page, expressions of the client's are bundles."""
+    kinds: set[str] = set()
+    changed = False
+    payloads = content.get("payload")
+    if isinstance(payloads, list) and payloads:
+        kept = [one for one in payloads if _is_harmless_payload(one, kinds)]
+        changed |= kept != payloads
+        content["payload"] = kept
+    changed |= _deep(content.get("payload"), rules, kinds) | _deep(
+        content.get("user_expressions"), rules, kinds
+    )
+    changed |= _texts(content)
+    return Filtered(changed, kinds=frozenset(kinds))
+
+
+def _is_harmless_payload(payload: Any, kinds: set[str]) -> bool:  # noqa: ANN401 - what JSON holds
+    source = payload.get("source") if isinstance(payload, dict) else None
+    if source in ("page", "ask_exit"):
+        return True
+    if source == "set_next_input":
+        text = payload.get("text")
+        # Lines of ours are the person's to type; what looks otherwise than it reads is nobody's.
+        if isinstance(text, str) and len(text) <= _MOST_CODE and "sentinel" not in text.lower():
+            made = terminal.line(text)
+            if made == text:
+                return True
+    kinds.add(held.PAYLOAD)
+    return False
+
+
+def _help_links(content: dict[str, Any]) -> bool:
+    """Keep the links of a help menu that lead to documentation by https."""
+    links = content.get("help_links")
+    if links is None:
+        return False
+    kept = [
+        {"text": terminal.line(str(one.get("text")))[:100], "url": one["url"][:500]}
+        for one in (links if isinstance(links, list) else [])
+        if isinstance(one, dict) and isinstance(one.get("url"), str) and one["url"].startswith("https://")
+    ]
+    content["help_links"] = kept
+    return bool(kept != links)

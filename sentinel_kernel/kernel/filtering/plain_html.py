@@ -1,0 +1,60 @@
+"""HTML that is plainly harmless, told without a parser: it passes byte for byte, as tables of pandas do.
+
+Every ``<`` begins a tag that is spelled out here, with attributes in double quotes. None of these elements changes
+how the text behind it is read (HTML, "Tokenization"), so that all see the same tags.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from sentinel_kernel.kernel.filtering import css
+
+_MOST_TAGS = 2000
+"""How many different tags are looked at; harmless documents repeat few."""
+
+_TAGS = re.compile(r"<[^<>]*>?")
+_END = re.compile(
+    r"</(?:a|b|blockquote|br|center|code|dd|div|dl|dt|em|font|h[1-6]|i|li|ol|p|pre|s|small|span|strong|sub|sup|"
+    r"table|tbody|td|tfoot|th|thead|tr|u|ul)>"
+)
+_START = re.compile(
+    r"<(?:b|blockquote|br|caption|center|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|li|ol|p|pre|s|small|span|strong|sub|sup|"
+    r"table|tbody|td|tfoot|th|thead|tr|u|ul)"
+    r"((?:\s+(?:align|valign|border|class|color|colspan|rowspan|scope|style|title|width|height)=\"[^\"<>&]*\")*)\s*/?>"
+)
+_ATTRIBUTE = re.compile(r"(class|style)=\"([^\"]*)\"")
+_PAGE_CLASS = re.compile(r"(?:^|\s)(?:jp-|lm-|p-|sentinel|notebook|cm-|bp\d?-)", re.IGNORECASE)
+_ALIGNMENTS = re.compile(
+    r"<style scoped>\s*(?:\.dataframe [a-z :-]+\{\s*(?:(?:vertical|text)-align: [a-z]+;\s*)+\}\s*)+</style>"
+)
+"""What pandas puts before each table (pandas, io/formats/html.py): alignments within tables of its own class."""
+
+
+def is_plain(html: str) -> bool:
+    """Tell whether ``html`` has nothing but text, tables and the like."""
+    if "<style" in html:
+        html = _ALIGNMENTS.sub("", html)
+    tags = set(_TAGS.findall(html))
+    return len(tags) <= _MOST_TAGS and all(map(_is_plain_tag, tags))
+
+
+@lru_cache(maxsize=1024)
+def _is_plain_tag(tag: str) -> bool:
+    if _END.fullmatch(tag) is not None:
+        return True
+    start = _START.fullmatch(tag)
+    if start is None:
+        return False
+    for name, value in _ATTRIBUTE.findall(start[1]):
+        if name == "class" and is_page_class(value):
+            return False
+        if name == "style" and css.declarations(value)[1:] != (False, False):
+            return False
+    return True
+
+
+def is_page_class(value: str) -> bool:
+    """Tell whether a class is one of the page's own, which would look or act like a part of it."""
+    return _PAGE_CLASS.search(value) is not None

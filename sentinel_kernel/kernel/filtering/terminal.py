@@ -1,0 +1,40 @@
+"""Text for terminals and pages: colours stay, all other escapes and controls go.
+
+Escapes move the cursor over what the host has said, set titles, write the clipboard (OSC 52) and make links whose text
+is another address (OSC 8). A carriage return and a backspace stay: progress bars need them.
+"""
+
+from __future__ import annotations
+
+import re
+
+_UNWANTED = re.compile(
+    r"\x1b\[[0-9;:]{0,64}m"  # a colour: kept below
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x00-\x1f\x7f-\x9f]{0,4096}(?:\x1b\\|[\x07\x9c])"  # OSC, DCS, SOS, PM, APC
+    r"|(?:\x1b\[|\x9b)[0-9:;<=>?]{0,64}[ -/]{0,8}[@-~]?"  # CSI
+    r"|\x1b[ -/]{0,8}[0-Z\\^-~]?"
+    r"|[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+)
+_CONTROLS = re.compile(r"[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_COLOUR = re.compile(r"\x1b\[[0-9;:]{0,64}m\Z")
+_BIDI = re.compile(r"[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029]")
+_MARKS = re.compile(
+    r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3})"
+    r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
+)
+
+
+def plain(text: str) -> str:
+    """Return ``text`` with its colours and without other escapes."""
+    if _CONTROLS.search(text) is None:
+        return text
+    return _UNWANTED.sub(_kept, text)
+
+
+def line(text: str) -> str:
+    """Return ``text`` for a prompt: also without what turns the direction of writing, or covers other lines."""
+    return _MARKS.sub(r"\1", _BIDI.sub("", plain(text)))
+
+
+def _kept(found: re.Match[str]) -> str:
+    return found.group() if _COLOUR.match(found.group()) else ""

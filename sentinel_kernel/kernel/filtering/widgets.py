@@ -1,0 +1,254 @@
+"""Widgets of the worker's: which models may be opened, and what their state may hold.
+
+Pages make a model's view from names in its state, and some views put a string of it into the page as HTML. What a
+model is, is remembered by its comm's id for good: an id that was HTML once stays so, and one that is not known is
+held to all rules. Links that pages follow themselves (jslink) could carry a text into such a model unseen.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sentinel_kernel.kernel.filtering import css, held
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sentinel_kernel.policy.profile import Outputs
+
+TARGET = "jupyter.widget"
+TARGETS = frozenset({TARGET, "jupyter.widget.control", "jupyter.widget.version"})
+
+_CORE = frozenset({"@jupyter-widgets/base", "@jupyter-widgets/controls", "@jupyter-widgets/output"})
+_KNOWN = frozenset({"jupyter-matplotlib", "jupyter-leaflet", "k3d"})
+_NAMES = ("_model_module", "_model_name", "_view_module", "_view_name")
+_MODULES = ("_model_module", "_view_module")
+_CODE = ("_esm", "_css", "_anywidget_id")
+_HTML = re.compile(r"HTML(?:Math)?(?:Model|View)")
+_STYLE = re.compile(r".*(?:Style|Layout)(?:Model|View)")
+_LINK = re.compile(r"(?:Directional)?Link(?:Model|View)")
+_MEDIA = re.compile(r"(?:Image|Audio|Video)(?:Model|View)")
+_LINKED = frozenset({"value", "index", "selected_index", "max", "min", "disabled", "step"})
+_URL = re.compile(r"(?:https?|wss?|ftp):\s*/|^\s*//|javascript:|url\s*\(", re.IGNORECASE)
+_REFERENCE = "IPY_MODEL_"
+_MOST_MODELS, _LONGEST_ID = 100_000, 128
+
+
+class _Model:
+    """What is known of one model."""
+
+    __slots__ = ("html", "link", "module", "names", "style")
+
+    def __init__(self, names: tuple[Any, ...]) -> None:
+        self.names = names
+        self.module = names[0]
+        both = [name for name in (names[1], names[3]) if isinstance(name, str)]
+        self.html = any(_HTML.fullmatch(name) for name in both)
+        self.style = any(_STYLE.fullmatch(name) for name in both)
+        self.link = any(_LINK.fullmatch(name) for name in both)
+
+
+class Models:
+    """Remembers the worker's models, and judges what is said of them."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, _Model] = {}
+        self._comms: set[str] = set()
+        """Comms of other targets that were held back."""
+
+    def opens(self, content: dict[str, Any], rules: Outputs) -> tuple[bool, bool, set[str]]:
+        """Judge a ``comm_open``; return whether it was changed, whether it is to be dropped, and what was held back."""
+        target, comm_id = str(content.get("target_name")), str(content.get("comm_id"))
+        if target not in TARGETS:
+            if target in rules.comm_targets:
+                return False, False, set()
+            if len(self._comms) < _MOST_MODELS:
+                self._comms.add(comm_id)
+            return False, True, {held.COMM}
+        data = content.get("data")
+        state = data.get("state") if isinstance(data, dict) else None
+        if target != TARGET or not isinstance(state, dict):
+            return False, False, set()
+        if why := self._refusal(comm_id, state, rules):
+            return False, True, why
+        changed, kinds = self._state(self._models.get(comm_id), state, rules)
+        return changed, False, kinds
+
+    def says(self, content: dict[str, Any], rules: Outputs) -> tuple[bool, bool, set[str]]:
+        """Judge a ``comm_msg``; return whether it was changed, whether it is to be dropped, and what was held back."""
+        comm_id, data = str(content.get("comm_id")), content.get("data")
+        if comm_id in self._comms:
+            return False, True, set()
+        if not isinstance(data, dict):
+            return False, False, set()
+        changed = False
+        kinds: set[str] = set()
+        state = data.get("state")
+        if isinstance(state, dict):
+            model = self._models.get(comm_id)
+            for name in (*_NAMES, *_CODE):
+                if name in state and (
+                    name in _CODE or model is None or state[name] != self._name(model, name)
+                ):
+                    del state[name]
+                    changed = True
+                    kinds.add(held.WIDGET)
+            more, why = self._state(model, state, rules)
+            changed, kinds = changed | more, kinds | why
+        states = data.get("states")
+        if isinstance(states, dict):
+            for one in list(states):
+                told = states[one]
+                inner = told.get("state") if isinstance(told, dict) else None
+                if not isinstance(inner, dict):
+                    continue
+                named = {f"_{key}": told[key] for key in ("model_module", "model_name") if key in told}
+                why = (
+                    {held.WIDGET} if any(inner.get(key, named[key]) != named[key] for key in named) else set()
+                )
+                why = why or self._refusal(one, {**named, **inner}, rules)
+                if why:
+                    kinds |= why
+                    changed = True
+                    del states[one]
+                    continue
+                more, why = self._state(self._models.get(one), inner, rules)
+                changed, kinds = changed | more, kinds | why
+        return changed, False, kinds
+
+    def _name(self, model: _Model, name: str) -> Any:  # noqa: ANN401 - what JSON holds
+        return model.names[_NAMES.index(name)]
+
+    def _refusal(self, comm_id: str, state: dict[str, Any], rules: Outputs) -> set[str]:
+        """Take note of a model; what is returned is why it may not be."""
+        names = tuple(state.get(name) for name in _NAMES)
+        if any(not isinstance(name, str | None) for name in names) or any(name in state for name in _CODE):
+            return {held.WIDGET}
+        for module in (names[0], names[2]):
+            if module is not None and module not in _CORE | _KNOWN and module not in rules.widget_modules:
+                return {held.WIDGET}
+        known = self._models.get(comm_id)
+        if known is not None and known.names != names:
+            return {held.WIDGET}
+        if (
+            any(name and _MEDIA.fullmatch(name) for name in names)
+            and str(state.get("format")).lower() == "url"
+        ):
+            return {held.REMOTE}
+        if len(self._models) < _MOST_MODELS and len(comm_id) <= _LONGEST_ID:
+            self._models[comm_id] = _Model(names)
+        return set()
+
+    def _state(self, model: _Model | None, state: dict[str, Any], rules: Outputs) -> tuple[bool, set[str]]:
+        """Make a state harmless in place; tell whether it was changed, and what was held back."""
+        kinds: set[str] = set()
+        changed = self._settings(model, state, kinds)
+        foreign = model is None or model.module not in _CORE
+        for key, value in list(state.items()):
+            if isinstance(value, str):
+                made = self._string(model, key, value, rules, kinds)
+                if made != value:
+                    state[key] = made
+                    changed = True
+            elif foreign and isinstance(value, dict | list):
+                changed |= self._deep(value, rules, kinds)
+        return changed, kinds
+
+    def _settings(self, model: _Model | None, state: dict[str, Any], kinds: set[str]) -> bool:
+        """Take out of a state what would have a page load, link or look otherwise; tell whether there was any."""
+        changed = False
+        for key in ("source", "target") if model is None or model.link else ():
+            if key in state and not self._may_link(state[key]):
+                state[key] = None
+                changed = True
+                kinds.add(held.ACTIVE)
+        if str(state.get("format")).lower() == "url":
+            del state["format"]
+            changed = True
+            kinds.add(held.REMOTE)
+        if state.get("description_allow_html"):
+            state["description_allow_html"] = False
+            changed = True
+        classes = state.get("_dom_classes")
+        if isinstance(classes, list):
+            harmless = [one for one in classes if isinstance(one, str) and not _is_page_class(one)]
+            if harmless != classes:
+                state["_dom_classes"] = harmless
+                changed = True
+                kinds.add(held.ACTIVE)
+        return changed
+
+    def _string(self, model: _Model | None, key: str, value: str, rules: Outputs, kinds: set[str]) -> str:
+        """Return what stands for one text of a state."""
+        if (model is None or model.style) and "(" in value and not css.is_value(value):
+            kinds.add(held.REMOTE)
+            return ""
+        foreign = model is None or model.module not in _CORE
+        if foreign or (model is not None and model.html and key in ("value", "placeholder", "description")):
+            return self._text(value, rules, kinds, foreign=foreign)
+        return value
+
+    def _deep(self, value: Any, rules: Outputs, kinds: set[str]) -> bool:  # noqa: ANN401 - what JSON holds
+        """Make all texts in a value of a model that is not ipywidgets' own harmless; tell whether any was changed."""
+        changed, waiting = False, [value]
+        while waiting:
+            current = waiting.pop()
+            items = list(current.items() if isinstance(current, dict) else enumerate(current))
+            for key, inner in items:
+                if isinstance(inner, dict | list):
+                    waiting.append(inner)
+                elif (
+                    isinstance(inner, str)
+                    and (made := self._text(inner, rules, kinds, foreign=True)) != inner
+                ):
+                    current[key] = made
+                    changed = True
+        return changed
+
+    def _text(self, value: str, rules: Outputs, kinds: set[str], *, foreign: bool) -> str:
+        if foreign and _URL.search(value) and not _is_listed(value, rules.hosts):
+            kinds.add(held.REMOTE)
+            return ""
+        if "<" not in value and "\\" not in value:
+            return value
+        from sentinel_kernel.kernel.filtering import html, markdown, plain_html  # noqa: PLC0415 - when it is first needed
+
+        value = markdown.latex(value)
+        if plain_html.is_plain(value):
+            return value
+        if not html.is_quickly_read(value):
+            kinds.add(held.TOO_LONG)
+            return ""
+        made, why = html.cleaned(value, rules.hosts)
+        kinds |= why
+        return made
+
+    def _may_link(self, end: Any) -> bool:  # noqa: ANN401 - what JSON holds
+        """Tell whether a page may copy a value to or from this end by itself."""
+        if end is None:
+            return True
+        if not isinstance(end, list) or len(end) != 2 or not all(isinstance(one, str) for one in end):
+            return False
+        model = self._models.get(end[0].removeprefix(_REFERENCE))
+        return (
+            model is not None
+            and not model.html
+            and not model.style
+            and model.module in _CORE
+            and end[1] in _LINKED
+        )
+
+
+def _is_page_class(one: str) -> bool:
+    from sentinel_kernel.kernel.filtering.plain_html import is_page_class  # noqa: PLC0415 - when it is first needed
+
+    return is_page_class(one)
+
+
+def _is_listed(value: str, hosts: tuple[str, ...]) -> bool:
+    from sentinel_kernel.kernel.filtering.html import is_host_listed  # noqa: PLC0415 - when it is first needed
+
+    found = re.match(
+        r"\s*https://((?:\{s\}\.)?[a-z0-9.-]+)(?::443)?(?:[/?#][^\s<>\"']*)?\Z", value, re.IGNORECASE
+    )
+    return found is not None and is_host_listed(found[1].lower().replace("{s}.", "a."), hosts)
