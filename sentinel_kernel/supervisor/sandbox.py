@@ -131,12 +131,14 @@ class Sandbox(MutableRecord):
         """Return what a loop has to watch: listener, init's standard error, init's socket, the pidfd of pid 1."""
         return (self.listener.descriptor, self.error_output, self.control.fileno(), self.pidfd)
 
-    def refresh_workspace(self) -> None:
+    def refresh_workspace(self, *, beside: bool = False) -> None:
         """Make what cells write above in memory show what changed on the host since the last call.
+
+        ``beside``: in folders beside the workspace alone, as nothing has in the workspace.
 
         Folders that are shown live are not in it: what they write to may be a disk (supervisor/refreshing.py).
         """
-        if self.workspace_context >= 0:
+        if self.workspace_context >= 0 and not beside:
             mounts.reconfigure(self.workspace_context)
         self.held.refresh()
 

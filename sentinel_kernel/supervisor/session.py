@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.files import Files
+    from sentinel_kernel.supervisor.host_changes import HostChanges
     from sentinel_kernel.supervisor.hostlink import HostLink
     from sentinel_kernel.supervisor.keeper import Keeper
     from sentinel_kernel.supervisor.watchers import Watchers
@@ -46,6 +47,7 @@ class Session:
         """What goes on once no keeper is busy: the rest of a cell's end, and the next cell's begin."""
         self._watchers: Watchers | None = None
         self._files: Files | None = None
+        self._host_changes: HostChanges | None = None
         self.life = Lifetime(host, poll, package_directory, self._ledger, self._keepers)
 
     @property
@@ -54,6 +56,7 @@ class Session:
         if self._watchers is None:
             from sentinel_kernel.supervisor.files import Files  # noqa: PLC0415 - as told of watchers
             from sentinel_kernel.supervisor.home_files import HomeFiles  # noqa: PLC0415 - as told there
+            from sentinel_kernel.supervisor.host_changes import HostChanges  # noqa: PLC0415 - as told there
             from sentinel_kernel.supervisor.watchers import Watchers  # noqa: PLC0415 - as told there
 
             self._watchers = Watchers(
@@ -64,7 +67,8 @@ class Session:
                 lambda: self._host.pid,
             )
             self._files = Files(self._event, lambda: self.life.request)
-            self._keepers += [self._files, HomeFiles(self._event)]
+            self._host_changes = HostChanges()
+            self._keepers += [self._files, HomeFiles(self._event), self._host_changes]
         return self._watchers
 
     @property
@@ -171,9 +175,12 @@ class Session:
             begin_places(self.life.current, message)
         fault: dict[str, Any] = {}
         try:
-            if self.life.current is not None:
-                self.life.current.sandbox.refresh_workspace()
+            if (current := self.life.current) is not None:
+                changes = self._host_changes
+                current.sandbox.refresh_workspace(beside=changes is not None and changes.unchanged(current))
         except OSError as error:
+            if self._host_changes is not None:
+                self._host_changes.forget()
             fault = {"message": f"refresh_workspace: {error}"}
         for keeper in self._keepers:
             keeper.begin_cell(message)

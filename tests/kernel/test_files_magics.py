@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from conversation import Conversation, Exchange
 from live_kernel import notebook
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from live_kernel import Notebook
 
@@ -209,3 +211,31 @@ def test_files_in_the_sandboxs_own_home_are_told_of_once(talk: Conversation, wor
     assert later.text == "True\n"
     assert "home folder" not in shown(later)
     assert not [path for path in work.rglob("*") if path.name == "results.csv"]
+
+
+def watches(host: int) -> int:
+    """Return how many folders of the host the supervisor of a kernel watches."""
+    found = 0
+    for tasks in Path(f"/proc/{host}/task").iterdir():
+        for child in (tasks / "children").read_text().split():
+            for opened in Path(f"/proc/{child}/fdinfo").iterdir():
+                with contextlib.suppress(FileNotFoundError):
+                    found += opened.read_text().count("inotify wd:")
+    return found
+
+
+def test_what_comes_to_a_watched_folder_is_seen_by_the_next_cell(
+    book: Notebook, talk: Conversation, work: Path
+) -> None:
+    (work / "watched").mkdir(exist_ok=True)
+    (work / "watched/module.py").write_text("old")
+    read = "import pathlib; late = pathlib.Path('watched/late.txt'); print(late.exists())"
+    read += "\nprint(pathlib.Path('watched/module.py').read_text())"
+    talk.run(read)
+    wait_until(lambda: watches(book.manager.provisioner.pid) > 1, "the folder is watched", 60)
+    assert talk.run(read).text == talk.run(read).text == "False\nold\n"
+    (work / "watched/late.txt").write_text("late")
+    (work / "watched/other").write_text("new")
+    (work / "watched/other").rename(work / "watched/module.py")
+    assert talk.run(read).text == "True\nnew\n"
+    assert talk.run("print(late.read_text())").text == "late\n"
