@@ -4,7 +4,8 @@
 VENV ?= .venv
 DIR ?= notebooks
 ARGS ?=
-# Tests mostly wait for kernels that start, so that two at a time are well even on few processors.
+# Tests mostly wait for kernels that start, so that two at a time are well even on few processors. What `make test` prints
+# at its end (where the time went) tells whether the processors had room for more.
 JOBS ?= 2
 
 # The newest interpreter that can make a virtual environment.
@@ -40,6 +41,7 @@ demo: $(STAMP) ## execute notebooks/tour.ipynb in the terminal and show what it 
 	$(BIN)/python notebooks/run_tour.py
 
 test: $(STAMP) ## every test (ARGS=pytest options; JOBS=0: all in one process, for a debugger)
+	$(BIN)/python -m compileall -q sentinel_kernel
 	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 test-vm: $(STAMP) ## every check of limits in a virtual machine with control groups of version 2, with and without systemd

@@ -22,6 +22,7 @@ import pytest
 from hypothesis import settings
 from lacking import MUST_RUN, lacking, need_root, roots_side
 from ordinary_user import Identity, ordinary_identity, own_identity
+from spent import Spent
 
 from sentinel_kernel.probes import PROBES, Finding, applicable, run_probe
 
@@ -45,6 +46,8 @@ def finding(name: str) -> Finding:
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare the run: own run-time folder and cache, orphans in sight, long fuzzing only when asked for."""
     leaks.adopt_orphans()
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Spent())
     if "fuzz" in (config.option.markexpr or "") and "not fuzz" not in config.option.markexpr:
         settings.load_profile("fuzz")
     for variable, name in (

@@ -94,9 +94,17 @@ def _processes() -> frozenset[str]:
 def _stat(pid: int) -> list[str] | None:
     """Return the fields of /proc/pid/stat from the state on (proc(5)); None where the process is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        descriptor = os.open(
+            f"/proc/{pid}/stat", os.O_RDONLY
+        )  # every process's, twice a test: no file object each
     except OSError:
         return None
+    try:
+        return os.read(descriptor, 4096).decode(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def _mounts() -> frozenset[str]:
