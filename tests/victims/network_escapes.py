@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import ctypes
 import errno
 import fcntl
 import json
+import mmap
 import os
+import platform
 import select
+import signal
 import socket
 import struct
 import sys
-import threading
 import time
 import urllib.request
 
 LIBC = ctypes.CDLL(None, use_errno=True)
+CLONE = {"x86_64": 56, "aarch64": 220}[platform.machine()]
+CLONE_FILES = 0x400
 ALLOWED, DENIED, PRIVATE, OWN = "203.0.113.10", "203.0.113.12", "10.9.9.9", "198.51.100.1"
 PORT, CONTROL_PORT, REDIRECT_PORT = 80, 82, 83
 HOST_PORT = int(sys.argv[3])
@@ -68,33 +73,49 @@ def c_connect(number, buffer, length=16):
     return "ok" if LIBC.connect(number, buffer, length) == 0 else errno.errorcode[ctypes.get_errno()]
 
 
+@contextlib.contextmanager
+def another(swap, flags=0):
+    """Have another process do ``swap`` all the time, on a processor of its own; ``flags`` of clone(2): what it shares."""
+    stop = mmap.mmap(-1, 1)
+    pid = LIBC.syscall(CLONE, flags | signal.SIGCHLD, 0, 0, 0, 0)
+    if pid == 0:
+        try:
+            while not stop[0]:
+                swap()
+                os.sched_yield()  # on a busy machine the other side is to run as well
+        finally:
+            os._exit(0)
+    yield
+    stop[0] = 1
+    assert os.waitpid(pid, 0)[1] == 0
+
+
 def swapped_address():
-    """Another thread changes the address in memory all the time."""
-    buffer = ctypes.create_string_buffer(sockaddr(ALLOWED), 16)
-    stop = threading.Event()
+    """The address is changed in memory all the time, by a process that shares it."""
+    memory = mmap.mmap(-1, 4096)
+    memory[:16] = sockaddr(ALLOWED)
+    buffer = (ctypes.c_char * 16).from_buffer(memory)
     good, bad = socket.inet_aton(ALLOWED), socket.inet_aton(DENIED)
 
     def swap():
-        while not stop.is_set():
-            ctypes.memmove(ctypes.addressof(buffer) + 4, bad, 4)
-            ctypes.memmove(ctypes.addressof(buffer) + 4, good, 4)
+        memory[4:8] = bad
+        memory[4:8] = good
 
-    thread = threading.Thread(target=swap)
-    thread.start()
-    counts, peers = {}, set()
-    for _ in range(ROUNDS):
-        with socket.socket() as made:
-            got = c_connect(made.fileno(), buffer)
-            counts[got] = counts.get(got, 0) + 1
-            if got == "ok":
-                peers.add(made.getpeername()[0])
-    stop.set()
-    thread.join()
-    return {"counts": counts, "peers": sorted(peers)}
+    counts, peers, between = {}, set(), 0
+    with another(swap):
+        for _ in range(ROUNDS):
+            with socket.socket() as made:
+                seen = memory[4:8]
+                got = c_connect(made.fileno(), buffer)
+                counts[got] = counts.get(got, 0) + 1
+                if got == "ok":
+                    peers.add(made.getpeername()[0])
+                between += seen == (bad if got == "ok" else good)
+    return {"counts": counts, "peers": sorted(peers), "changed_after_a_look": between}
 
 
 def swapped_socket():
-    """Another thread puts other sockets under the number all the time, one of the network outside among them."""
+    """Other sockets are put under the number all the time, one of the network outside among them."""
     number = os.dup(socket.socket(socket.AF_UNIX).detach())
     loose, local, datagrams = (
         disconnected(),
@@ -102,31 +123,30 @@ def swapped_socket():
         socket.socket(type=socket.SOCK_DGRAM),
     )
     own = socket.socket()
-    stop = threading.Event()
+    numbers = [one.fileno() for one in (loose, local, loose, datagrams, loose, own)]
 
     def swap():
-        while not stop.is_set():
-            for other in (loose, local, loose, datagrams, loose, own):
-                os.dup2(other.fileno(), number)
+        for other in numbers:
+            os.dup2(other, number)
 
-    thread = threading.Thread(target=swap)
-    thread.start()
     buffer = ctypes.create_string_buffer(sockaddr(DENIED), 16)
     back = ctypes.create_string_buffer(struct.pack("<H", socket.AF_UNSPEC) + bytes(14))
     bound = ctypes.create_string_buffer(sockaddr("0.0.0.0", 18080))
-    counts = {}
-    for _ in range(ROUNDS // 10):
-        for got in (
-            c_connect(number, buffer),
-            c_connect(number, back),
-            "bound" if LIBC.bind(number, bound, 16) == 0 else "no",
-            "listens" if LIBC.listen(number, 1) == 0 else "no",
-        ):
-            counts[got] = counts.get(got, 0) + 1
-    stop.set()
-    thread.join()
+    counts, between = {}, 0
+    with another(swap, CLONE_FILES):
+        for _ in range(ROUNDS // 4):
+            seen = os.fstat(number).st_ino
+            results = (
+                c_connect(number, buffer),
+                c_connect(number, back),
+                "bound" if LIBC.bind(number, bound, 16) == 0 else "no",
+                "listens" if LIBC.listen(number, 1) == 0 else "no",
+            )
+            between += seen != os.fstat(number).st_ino
+            for got in results:
+                counts[got] = counts.get(got, 0) + 1
     ends = {name: end(one) for name, one in (("loose", loose), ("own", own))}
-    return {"counts": counts, "ends": ends}
+    return {"counts": counts, "ends": ends, "changed_after_a_look": between}
 
 
 def end(sock):
@@ -191,8 +211,23 @@ def sending_connects():
         with socket.socket() as made:
             made.setsockopt(socket.IPPROTO_TCP, 30, 1)
 
+    def many(flags):
+        """sendmmsg(2), with one message to a name."""
+        name = ctypes.create_string_buffer(sockaddr(DENIED), 16)
+        vector = (ctypes.c_void_p * 2)(ctypes.addressof(ctypes.create_string_buffer(b"x")), 1)
+        header = struct.pack("@PIPNPNiI", ctypes.addressof(name), 16, ctypes.addressof(vector), 1, 0, 0, 0, 0)
+        message = ctypes.create_string_buffer(header, 64)
+        with socket.socket() as made:
+            ctypes.set_errno(0)
+            if LIBC.sendmmsg(made.fileno(), message, 1, flags | socket.MSG_NOSIGNAL) < 0:
+                raise OSError(ctypes.get_errno(), "")
+
     datagrams = socket.socket(type=socket.SOCK_DGRAM)
+    six = socket.socket(socket.AF_INET6)
     return {
+        "sendto_6": tried(lambda: six.sendto(b"x", FASTOPEN, ("2001:db8:9::12", PORT))),
+        "sendmmsg": tried(lambda: many(FASTOPEN)),
+        "sendmmsg_named": tried(lambda: many(0)),
         "sendto": tried(lambda: socket.socket().sendto(b"x", FASTOPEN, (DENIED, PORT))),
         "sendmsg": tried(lambda: message(FASTOPEN)),
         "sendmsg_named": tried(lambda: message(0)),
@@ -206,7 +241,21 @@ def other_forms():
     """The same addresses, written in other ways."""
     plain = socket.socket()
     hexadecimal = "0x" + socket.inet_aton(DENIED).hex()
-    return {
+
+    def by_text(text):
+        return tried(lambda: socket.create_connection((text, PORT), 10) and None)
+
+    forms = {}
+    for name, address in (("", DENIED), ("_allowed", ALLOWED)):
+        one, two, three, four = socket.inet_aton(address)
+        forms |= {
+            f"octal{name}": by_text(f"0{one:o}.0{two:o}.0{three:o}.0{four:o}"),
+            f"hexadecimal_parts{name}": by_text(f"{one:#x}.{two:#x}.{three:#x}.{four:#x}"),
+            f"two_parts{name}": by_text(f"{one}.{two << 16 | three << 8 | four}"),
+            f"three_parts{name}": by_text(f"{one}.{two}.{three << 8 | four}"),
+            f"mixed{name}": by_text(f"0{one:o}.{two << 16 | three << 8 | four:#x}"),
+        }
+    return forms | {
         "mapped": connect(f"::ffff:{DENIED}", family=socket.AF_INET6),
         "mapped_private": connect(f"::ffff:{PRIVATE}", family=socket.AF_INET6),
         "mapped_allowed": connect(f"::ffff:{ALLOWED}", family=socket.AF_INET6),
@@ -367,6 +416,64 @@ def passed_on():
     return os.read(reader, 99).decode()
 
 
+def ring():
+    """io_uring_setup(2): what it would connect no filter sees."""
+    ctypes.set_errno(0)
+    made = LIBC.syscall(425, 4, ctypes.create_string_buffer(120))
+    return "ok" if made >= 0 else errno.errorcode[ctypes.get_errno()]
+
+
+def other_protocols():
+    """Sockets that are neither TCP nor UDP, datagrams to a host that is allowed, and options that lead elsewhere."""
+
+    def dial(kind, protocol, address=ALLOWED, family=socket.AF_INET):
+        with socket.socket(family, kind, protocol) as made:
+            made.settimeout(10)
+            made.connect((address, 443))
+            made.send(b"x")
+
+    def named(address):
+        with socket.socket(type=socket.SOCK_DGRAM) as made:
+            made.sendto(b"x", (address, 443))
+
+    def route(kind, body):
+        with socket.socket(16, socket.SOCK_RAW, 0) as asking:
+            asking.bind((0, 0))
+            asking.send(struct.pack("=IHHII", 16 + len(body), kind, 0x605, 1, 0) + body)
+            number = -struct.unpack_from("=i", asking.recv(4096), 16)[0]
+            if number:
+                raise OSError(number, "")
+
+    loose = disconnected()
+    gateway = struct.pack("=HH4sHHI", 8, 5, socket.inet_aton(OWN), 8, 4, 1)
+    return {
+        "sctp": tried(lambda: dial(socket.SOCK_STREAM, 132)),
+        "sctp_messages": tried(lambda: dial(socket.SOCK_SEQPACKET, 132)),
+        "multipath": tried(lambda: dial(socket.SOCK_STREAM, 262)),
+        "multipath_6": tried(lambda: dial(socket.SOCK_STREAM, 262, "2001:db8:9::10", socket.AF_INET6)),
+        "udp_lite": tried(lambda: dial(socket.SOCK_DGRAM, 136)),
+        "dccp": tried(lambda: dial(6, 33)),
+        "udp": tried(lambda: dial(socket.SOCK_DGRAM, 17)),
+        "udp_named": tried(lambda: named(ALLOWED)),
+        "udp_mapped": tried(lambda: dial(socket.SOCK_DGRAM, 17, f"::ffff:{ALLOWED}", socket.AF_INET6)),
+        "smc": tried(lambda: socket.socket(43, socket.SOCK_STREAM, 0) and None),
+        "xdp": tried(lambda: socket.socket(44, socket.SOCK_RAW, 0) and None),
+        "ring": ring(),
+        "repair": tried(lambda: loose.setsockopt(socket.IPPROTO_TCP, 19, 1)),
+        "transparent": tried(lambda: loose.setsockopt(socket.IPPROTO_IP, 19, 1)),
+        "transparent_6": tried(lambda: socket.socket(socket.AF_INET6).setsockopt(41, 75, 1)),
+        "mark": tried(lambda: loose.setsockopt(socket.SOL_SOCKET, 36, 1)),
+        "force_device": tried(lambda: loose.setsockopt(socket.SOL_SOCKET, 25, b"far")),
+        "own_multipath": tried(lambda: dial(socket.SOCK_STREAM, 262, "127.0.0.1")),
+        "netlink_route": tried(
+            lambda: route(24, struct.pack("=BBBBBBBBI", 2, 0, 0, 0, 254, 3, 0, 1, 0) + gateway)
+        ),
+        "netlink_address": tried(
+            lambda: route(20, struct.pack("=BBBBIHH4s", 2, 24, 0, 0, 1, 8, 2, socket.inet_aton(OWN)))
+        ),
+    }
+
+
 def honest():
     """What programs do: without waiting, registered before connecting, with options, within the sandbox."""
     told = {}
@@ -425,11 +532,10 @@ def honest():
 
 ATTACKS = (
     honest, places, other_forms, taken_back, half_open, sending_connects, names, tunnel, redirected, local_sockets,
-    passed_on, swapped_address, swapped_socket,
+    passed_on, other_protocols, swapped_address, swapped_socket,
 )  # fmt: skip
 
 if __name__ == "__main__":
-    sys.setswitchinterval(1e-5)  # a thread that only swaps must not keep the other from its call
     socket.getaddrinfo("allowed.example", PORT)  # from here on its addresses may be connected to
     results, seconds = {}, {}
     for attack in ATTACKS:
