@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.failures import Failures
     from sentinel_kernel.kernel.frontend_comms import FrontendComms
     from sentinel_kernel.kernel.held_calls import HeldCalls
-    from sentinel_kernel.kernel.preflight import Preflight
     from sentinel_kernel.kernel.output_filter import OutputFilter
+    from sentinel_kernel.kernel.preflight import Preflight
     from sentinel_kernel.kernel.profile_switch import ProfileSwitch
     from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.settings import Settings
@@ -77,9 +77,9 @@ class Host:
         self.loop = Loop()
         name = session_id(settings.connection_file)
         self.session = Session(connection.key, connection.signature_scheme, name)
-        try:
         self.faults, self.firewall = Faults(), Firewall(name)
         self.loop.on_fault = self._stumbled
+        try:
             self.sockets = Outer(connection)
         except zmq.ZMQError as error:
             remedy = "Start the kernel again: the client then chooses other ports."
@@ -185,6 +185,13 @@ class Host:
         self.sockets.close(LINGER_MS)
         return self._exit_status
 
+    def _stumbled(self, fault: Exception) -> None:
+        """Give up the sandbox over which the host stumbled where nothing else caught it. Raises what is too much."""
+        self.faults.note("The sandbox is given up", fault)
+        if self.faults.too_many:
+            raise fault
+        self.lifecycle.broken("The host stumbled over what the sandbox sent.")
+
     def _pump(self) -> bool:
         link = self.lifecycle.link
         if link is not None:
@@ -193,13 +200,6 @@ class Host:
         more = self.clients.pump()
         more |= self.worker.pump()
         if self.questions.open:
-    def _stumbled(self, fault: Exception) -> None:
-        """Give up the sandbox over which the host stumbled where nothing else caught it. Raises what is too much."""
-        self.faults.note("The sandbox is given up", fault)
-        if self.faults.too_many:
-            raise fault
-        self.lifecycle.broken("The host stumbled over what the sandbox sent.")
-
             self.questions.go_on()  # a cell's own prompt may have been answered, or the cell have ended
         link = self.lifecycle.link
         return more or self.clients.has_more() or (link is not None and link.has_news)
