@@ -167,9 +167,9 @@ def compile_policy(profile: Profile, machine: str, of_rung: Sequence[FixedRule] 
         for fixed in floor.get(name, ()):
             ordered = _with_fixed(ordered, fixed, ORIGIN_FLOOR, overrides)
         for fixed in needs.get(name, ()):
+            ordered = _with_fixed(ordered, fixed, ORIGIN_WORKER, overrides)
         for fixed in rung.get(name, ()):
             ordered = _with_fixed(ordered, fixed, ORIGIN_RUNG, overrides)
-            ordered = _with_fixed(ordered, fixed, ORIGIN_WORKER, overrides)
         rules[number] = reachable(ordered)
     told = tuple(item for item in overrides if item.by in rules[item.by.number])
     return CompiledPolicy(profile, architecture, rules, told)
