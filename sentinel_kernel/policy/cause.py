@@ -54,8 +54,14 @@ _ALL = (
     Cause("path_read_only", "path", "The place can't be written in the sandbox (EROFS, EACCES)."),
     Cause("path_denied", "path", "The path is shown, but covered, or not readable because of the sandbox."),
     Cause("folder_rename", "path", "A folder of the host can't be renamed where changes are held (EXDEV)."),
-    Cause("name_lookup", "network", "A host's name could not be looked up: the sandbox reaches no DNS server."),
-    Cause("network_unreachable", "network", "An address lies outside the sandbox, which has no way out."),
+    Cause(
+        "name_lookup", "network", "A host's name could not be looked up: the sandbox reaches no DNS server.",
+        ("outside",),
+    ),
+    Cause(
+        "network_unreachable", "network", "An address lies outside the sandbox, which has no way out.",
+        ("loopback",),
+    ),
     Cause(
         "host_refused", "network", "A host was asked for that the profile does not let cells reach.",
         ("private", "request", "closed", "full", "unwatched"),

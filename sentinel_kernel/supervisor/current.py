@@ -241,6 +241,7 @@ def watch_dump(current: Current, poll: select.poll) -> None:
 
 def begin_places(current: Current, message: dict[str, Any]) -> None:
     """Take note of a cell, so that its lines are known in a stack."""
+    current.handler.addressed.clear()
     if current.handler.places is not None:
         current.handler.places.begin_cell()
     if current.held_line is not None:

@@ -6,6 +6,7 @@ import errno
 import os
 import select
 import time
+from collections import deque
 
 from sentinel_kernel.linux.memory import read_memory
 from sentinel_kernel.policy.asking import NOBODY
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _COMMAND_BYTES = 200
 _A_TURN = 64
 _REMEMBERED = 256
+_MOST_ADDRESSED = 32
 
 
 class NotificationHandler:
@@ -51,6 +53,8 @@ class NotificationHandler:
         self.worker_pid = -1
         self.places: Places | None = None
         """Finds where refusals come from, once there is a worker."""
+        self.addressed: deque[tuple[float, Request]] = deque(maxlen=_MOST_ADDRESSED)
+        """The worker's last calls with an address or the like, and when they came (monotonic seconds)."""
         self.killed_by: Violation | None = None
         self.killed_at: Place | None = None
         self.must_kill = False
@@ -148,6 +152,8 @@ class NotificationHandler:
     def _answer(
         self, notification: Notification, request: Request, registers: tuple[object, ...] | None
     ) -> bool:
+        if request.copied and request.is_worker:
+            self.addressed.append((time.monotonic(), request))
         verdict = judge(request, self._policy)
         if verdict.kind == CONTINUE and self.rung is not None and self.rung.takes(request.number):
             if self.rung.answer(notification, request):
