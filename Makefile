@@ -58,8 +58,10 @@ bench: $(STAMP) ## measure beside plain ipykernel, xeus-python and bubblewrap (A
 soak: $(STAMP) ## long runs: leaks, kills at varied moments
 	$(BIN)/python -m pytest -m soak --timeout=0 $(ARGS)
 
-fuzz: $(STAMP) ## long random runs of parsers, framing and the filter
-	$(BIN)/python -m pytest -m fuzz --timeout=0 $(ARGS)
+fuzz: $(STAMP) ## long random runs (ARGS="dns 1800": a target for so many seconds; ARGS="million messages")
+	$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet \
+		--disable-pip-version-check --editable '.[fuzz]'
+	$(BIN)/python tests/fuzz/run.py $(ARGS)
 
 lint: $(STAMP) ## the style checks alone (part of `make test`)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
