@@ -34,6 +34,10 @@ _SCOPE_ABI, _NETWORK_ABI = 6, 4
 def become_nobody(context: BootContext) -> None:
     """Started by root: become the sandbox's own id, without groups, and without what root could get back."""
     if context.plan.started_by_root:
+        if context.plan.cpus:
+            os.sched_setaffinity(
+                0, context.plan.cpus
+            )  # of another's process it is not ours to set, afterwards
         identity = context.plan.identity
         process.empty_bounding_set()
         os.setgroups([])

@@ -29,6 +29,16 @@ KINDS = {
 _WHY = {
     "malformed": ("the request could not be read", "请求无法读取"),
     "no_sandbox": ("no sandbox is running", "没有正在运行的沙箱"),
+    "lesser_rung": (
+        (
+            "on the landlock rung no files are held, so that there is nothing to list, commit, discard or undo: the "
+            "notebook's folder is read-only, and what cells write lies in SENTINEL_OUTPUT and TMPDIR"
+        ),
+        (
+            "landlock 隔离级别不会暂存文件，因此没有可列出、提交、丢弃或撤销的内容：笔记本所在文件夹为只读，"
+            "单元格写入的文件位于 SENTINEL_OUTPUT 和 TMPDIR"
+        ),
+    ),
     "busy": ("files are being committed or saved just now", "正在提交或保存文件"),
     "no_such_path": ("no change of that name is held", "没有该名称的待提交更改"),
     "nothing_to_undo": (
@@ -66,6 +76,10 @@ _WHY = {
 }
 _HINTS = {
     "no_sandbox": ("Run a cell, or %sentinel_reset.", "请运行一个单元格，或使用 %sentinel_reset。"),
+    "lesser_rung": (
+        "%sentinel_status tells why it is this rung, and the repair.",
+        "%sentinel_status 会说明为何处于此级别以及修复方法。",
+    ),
     "busy": ("Run the line again in a moment.", "请稍后重新运行该行。"),
     "no_such_path": (
         "%sentinel_files lists what is held; put names with spaces in quotes.",

@@ -124,6 +124,7 @@ class Host:
         self.clients = ClientSide(self)
         self.worker = WorkerSide(self)
         self._exit_status = 0
+        self._rung_told = False
         self._shutdown: Request | None = None
         watch_sockets(self)
         watch_ends(self)
@@ -212,6 +213,11 @@ class Host:
             self.outbox.status("starting")
             self.outbox.status("idle")
         self.displays.waiting += self.violation_words.own_faults()
+        if self.lifecycle.ready.get("rung_words") and not self._rung_told:
+            self._rung_told = True
+            from sentinel_kernel.kernel.rung_words import first_notice  # noqa: PLC0415 - on a lesser rung alone
+
+            self.displays.waiting.append(first_notice(self.lifecycle.ready))
         self.usage.sandbox_ready()
         self.gauge.refresh_soon()
         self.execution.resume()

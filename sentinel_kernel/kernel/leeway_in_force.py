@@ -32,6 +32,14 @@ def leeway_in_force(settings: Settings, ready: Json) -> Leeway:
         workspace=settings.workspace,
         python=settings.python,
         asks=settings.ask_seconds > 0,
+        rung=str(ready.get("rung") or "full"),
+        rung_words=_words(ready.get("rung_words")),
+    )
+
+
+def _words(told: object) -> dict[str, str]:
+    return (
+        {name: text for name, text in told.items() if isinstance(text, str)} if isinstance(told, dict) else {}
     )
 
 

@@ -84,6 +84,16 @@ _WHY = {
         "no sandbox runs at the moment. HINT → Run the cell again.",
         "目前没有运行中的沙箱。HINT → 请重新运行该单元格。",
     ),
+    "lesser_rung": (
+        (
+            "on the landlock rung nothing can be mounted. HINT → Copy the files into the notebook's folder, or name "
+            "the folder in a profile's filesystem.mounts. %sentinel_status tells how to get the full rung."
+        ),
+        (
+            "landlock 隔离级别无法挂载文件夹。HINT → 请把文件复制到笔记本所在文件夹，或在配置的 filesystem.mounts "
+            "中列出该文件夹。%sentinel_status 会说明如何获得完整级别。"
+        ),
+    ),
     "no_work_folder": (
         (
             "a folder that is written needs a folder beside it on the same file system, and {detail} "

@@ -63,6 +63,7 @@ class StatusPage:
             ("状态" if chinese else "sandbox", state),
             ("配置" if chinese else "profile", lifecycle.profile),
             ("隔离级别" if chinese else "isolation", str(lifecycle.ready.get("rung", "-"))),
+            *self._rung(),
             ("限制" if chinese else "limits", self._limits(chinese=chinese)),
             ("限制由谁执行" if chinese else "limits kept by", self._backend(chinese=chinese)),
             ("沙箱序号" if chinese else "sandbox number", str(lifecycle.generation)),
@@ -93,6 +94,14 @@ class StatusPage:
         """Return the row of what was told beside refused calls, none where there is nothing: it is counted apart."""
         count = str(self._displays.others)
         return [] if count == "0" else [("限制与故障" if chinese else "limits and failures so far", count)]
+
+    def _rung(self) -> list[tuple[str, str]]:
+        """Return the rows of a lesser rung than the full one."""
+        if not self._lifecycle.ready.get("rung_words"):
+            return []
+        from sentinel_kernel.kernel.rung_words import status_rows  # noqa: PLC0415 - not on the start path
+
+        return status_rows(self._lifecycle.ready, self._settings.language)
 
     def _mounts(self) -> list[tuple[str, str]]:
         """Return a row for each folder that was shown while the sandbox ran."""

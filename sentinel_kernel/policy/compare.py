@@ -22,8 +22,12 @@ _MAY_LET_THROUGH = (*_LETS_THROUGH, ActionKind.ASK)
 
 
 @lru_cache(maxsize=64)
-def compiled(profile: Profile, machine: str) -> CompiledPolicy:
-    """Return :func:`compile_policy`'s result, made once for each profile and machine."""
+def compiled(profile: Profile, machine: str, rung: str = "full") -> CompiledPolicy:
+    """Return :func:`compile_policy`'s result, made once for each profile, machine and rung of isolation."""
+    if rung != "full":
+        from sentinel_kernel.policy.rung import rules_of  # noqa: PLC0415 - few kernels are on a lesser one
+
+        return compile_policy(profile, machine, rules_of(same_user=True))
     return compile_policy(profile, machine)
 
 

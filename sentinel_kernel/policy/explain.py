@@ -26,6 +26,7 @@ _MEANINGS = {
 _ORIGINS = {
     "default": "the profile's default",
     "floor": "fixed for every profile",
+    "rung": "fixed for the landlock rung",
     "worker": "the worker needs it, whatever the profile says",
 }
 

@@ -86,6 +86,12 @@ def complete(
     folder = folder_to_show(violation, code, leeway)
     words = known.words(_as_done(violation, remedies, folder))
     message, hint = Text(words.message_en, words.message_zh), Text(words.hint_en, words.hint_zh)
+    if leeway.rung != "full":
+        from sentinel_kernel.policy.rung_hints import words_on_rung  # noqa: PLC0415 - few kernels are on a lesser one
+
+        on_rung = words_on_rung(violation, leeway)
+        if on_rung is not None:
+            return replace(violation, message=on_rung[0], hint=on_rung[1], remedies=())
     answer = _ANSWERS.get(violation.values.get("answer", ""))
     if answer is not None:
         message = _joined(message, Text(answer[0], answer[1]))

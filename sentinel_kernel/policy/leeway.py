@@ -39,6 +39,10 @@ class Leeway(Record):
     python: str = ""
     asks: bool = False
     """Whether the person can be asked for more."""
+    rung: str = "full"
+    """The rung of the isolation ladder that the sandbox is on."""
+    rung_words: Mapping[str, str] = fresh(default_factory=dict)
+    """Of a lesser one: why it is that, the repair, and where cells may write (policy/plan.py, PathLists)."""
 
     def profile(self, name: str | None) -> Profile | None:
         """Return the profile of that name, None where it is not known."""

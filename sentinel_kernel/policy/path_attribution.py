@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from sentinel_kernel.policy.plan import BootPlan, MountEntry
+    from sentinel_kernel.policy.plan import BootPlan, MountEntry, PathLists
 
 HIDDEN, READ_ONLY, DENIED = "path_hidden", "path_read_only", "path_denied"
 RENAME = "folder_rename"
+ON_RUNG = "landlock rung: "
+"""What the rule begins with where a path is refused because the sandbox is on that rung."""
 
 _MASKS = (MountKind.MASK_DIRECTORY, MountKind.MASK_FILE)
 _IN_MEMORY = (MountKind.TMPFS,)
@@ -93,10 +95,12 @@ def why_not_renamed(old: str, new: str, seen: Seen, plan: BootPlan) -> Found | N
     return Found(RENAME, f"changes are held: {mount.target}")
 
 
-def why_path(
+def why_path(  # noqa: PLR0911 - one return a way to fail
     number: int, path: str, seen: Seen, plan: BootPlan, *, program: bool, writes: bool
 ) -> Found | None:
     """Return why ``path`` (normal) failed with errno ``number``, if the sandbox is why."""
+    if plan.lists is not None:
+        return _why_not_listed(number, path, seen, plan, plan.lists, writes=writes)
     mount = mount_of(path, plan)
     if number in (errno.ENOENT, errno.ENOTDIR):
         return _covered(path, seen, mount) or _absent(path, seen, mount, plan, writes=writes)
@@ -109,6 +113,31 @@ def why_path(
             return None  # the host's own file system is read-only
         return Found(READ_ONLY, _shown(mount))
     return _refused(path, seen, mount, plan, program=program)
+
+
+def _why_not_listed(  # noqa: PLR0911 - as above
+    number: int, path: str, seen: Seen, plan: BootPlan, lists: PathLists, *, writes: bool
+) -> Found | None:
+    """Return why ``path`` failed on the landlock rung: what is not listed there is there all the same, and refused."""
+    if number not in (errno.EACCES, errno.EPERM):
+        return None
+    if not asks_host(path):
+        return None if lists.is_readable(path) else Found(DENIED, f"{ON_RUNG}path shown: no")
+    look, folder = seen.outside, seen.folder_outside
+    if look is not None:
+        real = look.real
+    elif folder is not None:
+        real = f"{folder.real}/{os.path.basename(path)}"
+    else:
+        return None
+    if lists.is_writable(real):
+        return None
+    if look is not None and not lists.is_readable(real):
+        return Found(DENIED, f"{ON_RUNG}path shown: no") if look.readable else None
+    changed = folder if look is None else look
+    if changed is None or not (plan.started_by_root or _may(changed, plan, 0o2)):
+        return None
+    return Found(READ_ONLY, f"{ON_RUNG}read-only", "certain" if writes else "likely")
 
 
 def _covered(path: str, seen: Seen, mount: MountEntry | None) -> Found | None:

@@ -112,7 +112,7 @@ def switch_profile(violation: Violation, leeway: Leeway, machine: str | None = N
         return None
     arguments = _registers(violation)
     for profile in leeway.reachable(violation.profile, machine):
-        if _would_help(compiled(profile, machine), violation, arguments):
+        if _would_help(compiled(profile, machine, leeway.rung), violation, arguments):
             return profile
     return None
 
@@ -220,7 +220,7 @@ def _registers(violation: Violation) -> tuple[int, ...]:
 def _refusing(violation: Violation, leeway: Leeway, machine: str) -> Profile | None:
     """Return the profile that refuses with an error what the present one kills for."""
     for profile in leeway.reachable(violation.profile, machine):
-        policy = compiled(profile, machine)
+        policy = compiled(profile, machine, leeway.rung)
         decided = policy.decide(policy.architecture.audit_arch, violation.number or 0, _registers(violation))
         if decided.action.kind in (ActionKind.NOTIFY, ActionKind.ERRNO):
             return profile

@@ -180,10 +180,10 @@ def _way_inside(violation: Violation, leeway: Leeway) -> Text:
     if machine not in [known.machine for known in ARCHITECTURES]:
         return _NOTHING
     current = leeway.profile(violation.profile)
-    if current is not None and reaches_itself(compiled(current, machine)):
+    if current is not None and reaches_itself(compiled(current, machine, leeway.rung)):
         return _INSIDE
     for profile in leeway.reachable(violation.profile, machine):
-        if current is not None and reaches_itself(compiled(profile, machine)):
+        if current is not None and reaches_itself(compiled(profile, machine, leeway.rung)):
             return _filled(_INSIDE_AFTER, profile.name)
     return _NOTHING
 

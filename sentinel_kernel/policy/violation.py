@@ -220,6 +220,7 @@ def describe_rule(rule: CompiledRule) -> str:
         return f"{rule.action} by default"
     tests = f" where {' and '.join(map(str, rule.tests))}" if rule.tests and rule.origin == "profile" else ""
     everywhere = ", in every profile" if rule.origin in ("floor", "foreign", "worker") else ""
+    everywhere = ", on the landlock rung" if rule.origin == "rung" else everywhere
     return f"{rule.action} {rule.syscall}{tests}{everywhere}"
 
 

@@ -166,7 +166,8 @@ class Explaining(Keeper):
             found = (judge(answer) for judge, answer in zip(judges, known, strict=False))
             done(next(filter(None, found), NOTHING))
 
-        self._lookups.ask(current.sandbox.pid, questions, answered)
+        root = current.sandbox.pid if current.preparation.plan.lists is None else 0
+        self._lookups.ask(root, questions, answered)
 
     def descriptors(self) -> Iterable[int]:
         """Return where answers come from."""

@@ -230,8 +230,9 @@ class Files(Keeper):
         if process is not None and self._quiet.wait and not self._runs:
             self._look(self._quiet.take(), changed=False)
         if process is None:
-            code = "no_sandbox" if self._current is None else "failed"
-            reply({"ok": False, "code": code, "message": ""})
+            from sentinel_kernel.supervisor.files_setup import why_no_process  # noqa: PLC0415 - seldom
+
+            reply({"ok": False, "code": why_no_process(self._current), "message": ""})
             return
         self._token += 1
         self._asked[self._token] = identifier, reply

@@ -96,6 +96,8 @@ class LiveMounts(Keeper):
             own = [{"path": rule.path[:_PATH_CHARACTERS], "mode": rule.mode} for rule in rules[:_MOST_LISTED]]
             live = [mount.to_json() for mount in current.sandbox.live]
             done({"done": True, "mounts": live, "profile": own})
+        elif current.rung != "full":
+            done({"done": False, "code": "lesser_rung"})
         elif self._work is not None:
             done({"done": False, "code": "busy"})
         elif do == "look":

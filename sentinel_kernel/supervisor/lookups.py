@@ -50,7 +50,8 @@ class Lookups:
         """Look ``questions`` up and call ``done`` with as many answers, or with none where it failed.
 
         A question is ``{"path": ...}``, ``{"program": ..., "inside": PATH, "outside": PATH}`` or
-        ``{"module": ..., "folders": [...]}``; ``root_pid`` is a process whose root is the sandbox's.
+        ``{"module": ..., "folders": [...]}``; ``root_pid`` is a process whose root is the sandbox's, 0
+        where that is our own.
         """
         self._reap()
         if len(self._pending) + len(self._dying) >= _MOST:
@@ -143,7 +144,7 @@ def _answer(writer: int, root_pid: int, questions: Sequence[dict[str, Any]]) -> 
         os.dup2(writer, 3)
         close_descriptors(4, 0x7FFFFFFF)
         os.set_blocking(3, True)
-        root = os.open(f"/proc/{root_pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        root = os.open(f"/proc/{root_pid or 'self'}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         answers = [_one(root, question) for question in questions]
         os.write(3, json.dumps(answers).encode("ascii"))
     except BaseException:  # noqa: BLE001 - a fork must never go on with the supervisor's work

@@ -13,6 +13,7 @@ import socket
 import stat
 import struct
 
+from sentinel_kernel.linux.acting import acting_as
 from sentinel_kernel.linux.files import open_without_links, set_times
 from sentinel_kernel.linux.memory import read_memory
 from sentinel_kernel.linux.process import open_thread, take_file
@@ -45,8 +46,17 @@ _ADDRESS = 1
 class RungCalls:
     """Makes the calls of policy/rung.py's ``held_calls`` for one sandbox."""
 
-    def __init__(self, listener: Listener, lists: PathLists, machine: Mapping[str, int], first: int) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        lists: PathLists,
+        machine: Mapping[str, int],
+        first: int,
+        who: tuple[int, int] | None,
+    ) -> None:
         """Serve ``listener`` of the sandbox whose init is ``first``; ``machine`` gives the numbers of calls.
+
+        A sandbox of root's runs as ``who``.
 
         Raises:
             OSError: a folder is gone.
@@ -54,6 +64,7 @@ class RungCalls:
         """
         self._listener = listener
         self._first = first
+        self._who = who
         self._lists = lists
         calls: dict[str, Callable[[Notification, Request], bool]] = {
             "connect": self._connect,
@@ -119,8 +130,13 @@ class RungCalls:
         if not name.startswith("/"):
             thread = notification.thread
             place = f"/proc/{thread}/cwd" if folder == _AT_FDCWD else f"/proc/{thread}/fd/{folder}"
-            name = f"{os.readlink(place)}/{name}"
+            name = f"{self._link(place)}/{name}"
         return "/" + os.path.normpath(name).lstrip("/")
+
+    def _link(self, path: str) -> str:
+        """Return where a link of a process of the sandbox's leads."""
+        with acting_as(self._who):
+            return os.readlink(path)
 
     def _place_of(self, path: str) -> str:
         """Return the folder of the sandbox's that ``path`` lies in. Raises OSError where it lies in none."""
@@ -289,7 +305,7 @@ class RungCalls:
             raise OSError(errno.ECONNREFUSED, "an abstract name")  # where nobody of the sandbox's may listen
         name = os.fsdecode(text)
         if not name.startswith("/"):
-            name = f"{os.readlink(f'/proc/{notification.thread}/cwd')}/{name}"
+            name = f"{self._link(f'/proc/{notification.thread}/cwd')}/{name}"
         own = self._take(notification, request)
         with held(own):
             if own.family != socket.AF_UNIX:
@@ -302,7 +318,8 @@ class RungCalls:
         with made, self._own("/" + os.path.normpath(name).lstrip("/")) as target:
             if not self._listener.is_valid(notification.id):
                 return True
-            made.connect(f"/proc/self/fd/{target}")
+            with acting_as(self._who):
+                made.connect(f"/proc/self/fd/{target}")
             made.setblocking(blocking)
             close = close_on_exec(notification.thread, number)
             if self._listener.put_file(notification.id, made.fileno(), number, close_on_exec=close):

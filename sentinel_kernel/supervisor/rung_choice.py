@@ -82,11 +82,19 @@ def start_lesser(
     from sentinel_kernel.supervisor.rung_sandbox import start_listed  # noqa: PLC0415 - as above
 
     made, lists, folders = _lesser_preparation(preparation, package_directory, why)
+    who = None
+    if made.plan.started_by_root:
+        identity = made.plan.identity
+        who = identity.host_uid, identity.host_gid
+        # Root of a container may not look into others' processes (CAP_SYS_PTRACE), but into those of its own real id.
+        # Signals of the sandbox's don't come here: Landlock keeps them in.
+        os.setresgid(identity.host_gid, -1, -1)
+        os.setresuid(identity.host_uid, -1, -1)
     sandbox = start_listed(made.plan, lambda: make_filter(made), folders, backend, fault)
     numbers = architecture_of(os.uname().machine).syscalls
     try:
-        sandbox.calls = RungCalls(sandbox.listener, lists, numbers, sandbox.pid)
-    except OSError:
+        sandbox.calls = RungCalls(sandbox.listener, lists, numbers, sandbox.pid, who)
+    except BaseException:
         sandbox.end()
         sandbox.close()
         raise

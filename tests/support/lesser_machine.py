@@ -17,43 +17,15 @@ import sys
 
 _NEWNS, _NEWUSER = 0x20000, 0x10000000
 _KINDS = (0x20000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
-_REFUSED_BY_DOCKER = [
-    "unshare",
-    "setns",
-    "mount",
-    "umount2",
-    "pivot_root",
-    "open_tree",
-    "fsopen",
-    "fsmount",
-    "move_mount",
-    "fsconfig",
-    "fspick",
-    "mount_setattr",
-    "keyctl",
-    "add_key",
-    "request_key",
-    "bpf",
-    "perf_event_open",
-    "userfaultfd",
-]
+_REFUSED_BY_DOCKER = (
+    "unshare setns mount umount2 pivot_root open_tree fsopen fsmount move_mount fsconfig fspick mount_setattr "
+    "keyctl add_key request_key bpf perf_event_open userfaultfd"
+)
 _LANDLOCK = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
-_CAPABILITIES = [
-    "chown",
-    "dac_override",
-    "fsetid",
-    "fowner",
-    "mknod",
-    "net_raw",
-    "setgid",
-    "setuid",
-    "setfcap",
-    "setpcap",
-    "net_bind_service",
-    "sys_chroot",
-    "kill",
-    "audit_write",
-]
+_CAPABILITIES = (
+    "chown dac_override fsetid fowner mknod net_raw setgid setuid setfcap setpcap net_bind_service sys_chroot "
+    "kill audit_write"
+)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PYTHON = sys.executable
 
@@ -114,7 +86,7 @@ def _refuse(names: tuple[str, ...], number: int, *, namespaces: bool = False) ->
 def _drop_capabilities() -> None:
     """Keep of root's rights what Docker leaves a container."""
     if os.geteuid() == 0:
-        kept = "-all," + ",".join(f"+{name}" for name in _CAPABILITIES)
+        kept = "-all," + ",".join(f"+{name}" for name in _CAPABILITIES.split())
         sys.argv[2:2] = ["setpriv", f"--bounding-set={kept}", "--inh-caps=-all", "--"]
 
 
@@ -124,7 +96,7 @@ def _become(how: str) -> None:
     elif how == "covered_proc":
         _covered_proc()
     elif how == "docker":
-        _refuse(tuple(_REFUSED_BY_DOCKER), errno.EPERM, namespaces=True)
+        _refuse(tuple(_REFUSED_BY_DOCKER.split()), errno.EPERM, namespaces=True)
         _drop_capabilities()
     elif how == "no_landlock":
         _refuse(_LANDLOCK, errno.ENOSYS)
