@@ -227,13 +227,12 @@ class Files(Keeper):
 
     def _ask(self, identifier: object, message: Fields, reply: Reply) -> None:
         process = self._ready_process()
-        if process is not None and self._quiet.wait and not self._runs:
-            self._look(self._quiet.take(), changed=False)
         if process is None:
-            from sentinel_kernel.supervisor.files_setup import why_no_process  # noqa: PLC0415 - seldom
-
-            reply({"ok": False, "code": why_no_process(self._current), "message": ""})
+            code = {"landlock": "on_rung"}.get(self._current.rung, "failed") if self._current else "no_sandbox"
+            reply({"ok": False, "code": code, "message": ""})
             return
+        if self._quiet.wait and not self._runs:
+            self._look(self._quiet.take(), changed=False)
         self._token += 1
         self._asked[self._token] = identifier, reply
         fields = {name: value for name, value in message.items() if name not in ("op", "id")}

@@ -29,13 +29,6 @@ def setup_of(current: Current, request: StartRequest | None, stamp: int = 0) -> 
     )
 
 
-def why_no_process(current: Current | None) -> str:
-    """Return the code (workspace/request.py) of a request where there is no files process."""
-    if current is None:
-        return "no_sandbox"
-    return "failed" if current.rung == "full" else "lesser_rung"
-
-
 def setup_for_orphans(held: HeldFolders, kernel: str) -> FilesSetup:
     """Return the setup for what a sandbox left whose supervisor was killed."""
     return FilesSetup(kernel, read_store_settings(os.environ), Surroundings(), _writer(held))
