@@ -29,7 +29,7 @@ KINDS = {
 _WHY = {
     "malformed": ("the request could not be read", "请求无法读取"),
     "no_sandbox": ("no sandbox is running", "没有正在运行的沙箱"),
-    "on_rung": (
+    "rung": (
         (
             "on the landlock rung no files are held, so that there is nothing to list, commit, discard or undo: the "
             "notebook's folder is read-only, and what cells write lies in SENTINEL_OUTPUT and TMPDIR"
@@ -76,7 +76,7 @@ _WHY = {
 }
 _HINTS = {
     "no_sandbox": ("Run a cell, or %sentinel_reset.", "请运行一个单元格，或使用 %sentinel_reset。"),
-    "on_rung": (
+    "rung": (
         "%sentinel_status tells why it is this rung, and the repair.",
         "%sentinel_status 会说明为何处于此级别以及修复方法。",
     ),

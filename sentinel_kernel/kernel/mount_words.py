@@ -84,7 +84,7 @@ _WHY = {
         "no sandbox runs at the moment. HINT → Run the cell again.",
         "目前没有运行中的沙箱。HINT → 请重新运行该单元格。",
     ),
-    "on_rung": (
+    "rung": (
         (
             "on the landlock rung nothing can be mounted. HINT → Copy the files into the notebook's folder, or name "
             "the folder in a profile's filesystem.mounts. %sentinel_status tells how to get the full rung."

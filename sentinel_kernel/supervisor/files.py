@@ -228,7 +228,7 @@ class Files(Keeper):
     def _ask(self, identifier: object, message: Fields, reply: Reply) -> None:
         process = self._ready_process()
         if process is None:
-            code = {"landlock": "on_rung"}.get(self._current.rung, "failed") if self._current else "no_sandbox"
+            code = {"landlock": "rung"}.get(self._current.rung, "failed") if self._current else "no_sandbox"
             reply({"ok": False, "code": code, "message": ""})
             return
         if self._quiet.wait and not self._runs:

@@ -97,7 +97,7 @@ class LiveMounts(Keeper):
             live = [mount.to_json() for mount in current.sandbox.live]
             done({"done": True, "mounts": live, "profile": own})
         elif current.rung != "full":
-            done({"done": False, "code": "on_rung"})
+            done({"done": False, "code": "rung"})
         elif self._work is not None:
             done({"done": False, "code": "busy"})
         elif do == "look":

@@ -76,7 +76,7 @@ ANSWERS: Final = ("overwrite", "delete", "dangerous", "conflict", "new")
 CODES: Final = (
     "malformed",
     "no_sandbox",
-    "on_rung",
+    "rung",
     "busy",
     "no_such_path",
     "nothing_to_undo",
