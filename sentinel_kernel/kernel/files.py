@@ -129,7 +129,7 @@ class Files:
             turn.done(
                 files_page.held_data(whole)
                 if "--json" in turn.wanted.options
-                else files_page.held_page(whole, chinese=self._chinese)
+                else files_page.held_page(whole, named=bool(turn.wanted.paths), chinese=self._chinese)
             )
 
         self.request(turn, {"do": "list", "paths": list(turn.wanted.paths), "page": page}, answered)
@@ -146,7 +146,10 @@ class Files:
             from sentinel_kernel.kernel.files_export import fetch_pictures  # noqa: PLC0415 - as above
 
             def fetched(pictures: files_diff.Pictures) -> None:
-                turn.done(files_diff.diff_page(diffs, pictures, more=more, chinese=self._chinese))
+                named = bool(turn.wanted.paths)
+                turn.done(
+                    files_diff.diff_page(diffs, pictures, more=more, named=named, chinese=self._chinese)
+                )
 
             fetch_pictures(self, turn, files_diff.wanted_pictures(diffs), fetched)
 

@@ -31,13 +31,16 @@ Pictures = dict[tuple[str, str, str], bytes]
 """(layer, path, side) -> the bytes of a picture that was fetched."""
 
 
-def diff_page(diffs: Sequence[Json], pictures: Pictures, *, more: bool, chinese: bool) -> Json:
-    """Return the bundle of the differences; ``more`` tells that not all are among them."""
+def diff_page(
+    diffs: Sequence[Json], pictures: Pictures, *, more: bool, named: bool = False, chinese: bool
+) -> Json:
+    """Return the bundle of the differences; ``more``: not all are among them; ``named``: of paths that were named."""
     title = "Sentinel：差异" if chinese else "Sentinel: what differs"
     parts = diff_parts(diffs, pictures, chinese=chinese)
     notes = []
     if not diffs:
-        notes.append("没有差异。" if chinese else "Nothing differs.")
+        nothing = ("没有差异。", "Nothing differs: no cell has changed a file.")
+        notes.append((files_words.NOTHING_NAMED if named else nothing)[not chinese])
     if more:
         notes.append(
             "还有更多差异；请指定路径：%sentinel_files --diff 路径"

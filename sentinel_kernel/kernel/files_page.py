@@ -32,17 +32,17 @@ _MOST_ROWS = 200
 _MOST_DATA = 1000
 
 
-def held_page(answer: Json, *, chinese: bool) -> Json:
-    """Return the bundle of the table of what is held; ``answer`` is that of ``list``."""
+def held_page(answer: Json, *, named: bool = False, chinese: bool) -> Json:
+    """Return the bundle of the table of what is held; ``answer`` is that of ``list``, of paths that were ``named``."""
     entries = _entries(answer)
     title = "Sentinel：单元格写入的文件" if chinese else "Sentinel: files that cells wrote"
     if not entries:
         nothing = (
-            "没有待提交的文件：笔记本所在文件夹与单元格看到的一致。"
-            if chinese
-            else "Nothing is held: the notebook's folder is as the cells see it."
+            "没有待提交的文件：笔记本所在文件夹与单元格看到的一致。",
+            "Nothing is held: the notebook's folder is as the cells see it.",
         )
-        return rendering.page_bundle(title, [], [nothing])
+        said = (files_words.NOTHING_NAMED if named else nothing)[not chinese]
+        return rendering.page_bundle(title, [], [said])
     rows = [_row(entry, chinese=chinese) for entry in entries[:_MOST_ROWS]]
     count, size = _number(answer, "count"), _number(answer, "bytes")
     notes = [_total(count, size, chinese=chinese)]
@@ -93,8 +93,8 @@ def done_page(name: str, answer: Json, *, chinese: bool) -> Json:
         "undone": ("Sentinel: taken back", "Sentinel：已撤销"),
     }
     nothing = {
-        "committed": ("Nothing of that name is held.", "没有该名称的待提交文件。"),
-        "discarded": ("Nothing of that name is held.", "没有该名称的待提交文件。"),
+        "committed": files_words.NOTHING_NAMED[::-1],
+        "discarded": files_words.NOTHING_NAMED[::-1],
         "undone": ("There was nothing to take back.", "没有可撤销的内容。"),
     }
     done = answer.get(name)

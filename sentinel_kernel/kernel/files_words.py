@@ -282,6 +282,12 @@ def help_rows(*, chinese: bool) -> list[tuple[str, str]]:
     return [(name, zh if chinese else english) for name, english, zh in rows]
 
 
+NOTHING_NAMED = (
+    "没有该名称的待提交文件（%sentinel_files 列出所有待提交文件）。",
+    "Nothing of that name is held (%sentinel_files lists what is).",
+)
+
+
 # --- notices of a cell's end
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.workspace.marks import Key
 
 _SWEPT_NAMES = 50_000
+_SWEPT_FOLDERS = 300
 _NAME_BYTES = 255
 _TRIES = 100
 _FOLDER = os.O_DIRECTORY | os.O_PATH
@@ -222,6 +223,36 @@ def _changed_since(folder: int, name: str, before_ns: int, depth: int) -> bool:
         return False
     finally:
         os.close(inside)
+
+
+def sweep_below(layer: Layer) -> None:
+    """Remove what killed commits have left unfinished in the layer's folder and the first ones below it.
+
+    Raises nothing; what is deeper is removed with the next commit to that folder.
+    """
+    paths, looked_at = [""], 0
+    with acting_as(layer.owner):
+        for path in paths:  # grows meanwhile
+            try:
+                folder = open_beneath(layer.lower, path or ".", os.O_RDONLY | os.O_DIRECTORY)
+            except OSError:
+                continue
+            try:
+                unfinished = False
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        looked_at += 1
+                        unfinished = unfinished or is_unfinished(entry.name)
+                        if len(paths) < _SWEPT_FOLDERS and entry.is_dir(follow_symlinks=False):
+                            paths.append(f"{path}/{entry.name}" if path else entry.name)
+                if unfinished:
+                    _sweep(folder)
+            except OSError:
+                continue
+            finally:
+                os.close(folder)
+            if looked_at > _SWEPT_NAMES:
+                return
 
 
 def _sweep(folder: int) -> None:

@@ -18,6 +18,7 @@ from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.answering import Workspace, afterwards, answer
 from sentinel_kernel.workspace.cell_end import CellEnds
 from sentinel_kernel.workspace.glance import glance
+from sentinel_kernel.workspace.host_folder import sweep_below
 from sentinel_kernel.workspace.journal import Journal
 from sentinel_kernel.workspace.layer import Layer
 from sentinel_kernel.workspace.rescue import rescue
@@ -96,6 +97,7 @@ class _Serving:
         self._setup = setup
         self._made: Workspace | None = None
         self._ends: CellEnds | None = None
+        self._swept = setup.stamp > 0
         self._left: tuple[int, Json] | None = None
         """How the layers looked at the last end without a sign of a change, and what was told of them."""
 
@@ -177,6 +179,11 @@ class _Serving:
             (seen, state) if seen is not None and not (changed or in_use or state["unwritten"]) else None
         )
         self._say("kept", token, {"changed": changed, **state})
+        if not self._swept:
+            # By the first process of a sandbox: what commits of earlier sessions left that were killed.
+            self._swept = True
+            for layer in self._workspace.layers.values():
+                sweep_below(layer)
 
     def _ask(self, message: Json) -> None:
         token = message["token"]

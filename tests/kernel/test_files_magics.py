@@ -198,6 +198,8 @@ def test_what_can_not_be_done_says_why_and_what_to_type(talk: Conversation) -> N
         ("%sentinel_filse", "Did you mean %sentinel_files?"),
     ):
         assert words in talk.run(line).content["evalue"]
+    for line in ("%sentinel_files absent.txt", "%sentinel_files --diff absent.txt"):
+        assert "Nothing of that name is held" in shown(talk.run(line))
 
 
 def test_files_in_the_sandboxs_own_home_are_told_of_once(talk: Conversation, work: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from sentinel_kernel.workspace import cell_end
 from sentinel_kernel.workspace.answering import Workspace
 from sentinel_kernel.workspace.cell_end import CellEnds
 from sentinel_kernel.workspace.deleted_folder import contents_of
+from sentinel_kernel.workspace.host_folder import sweep_below
 from sentinel_kernel.workspace.journal import Journal
 from sentinel_kernel.workspace.layer import Layer
 from sentinel_kernel.workspace.store import StoreSettings
@@ -83,3 +85,21 @@ def test_a_deleted_folder_counts_with_what_is_in_it(workspace: Workspace, tmp_pa
     found = contents_of(layer.lower, "project", lambda path: why_asked("/work", path, Surroundings()))
     assert (found.count, found.bytes, found.reason) == (6, 40, VERSION_CONTROL)
     assert contents_of(layer.lower, "gone", lambda _: "").reason == VERSION_CONTROL
+
+
+def test_what_killed_commits_left_is_swept_in_every_folder_and_nothing_else(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    lower = tmp_path / "lower"
+    (lower / "d/e").mkdir(parents=True)
+    kept = ("f", "d/.sentinel-1.parts", "d/e/.sentinel-held.part")
+    for name in (*kept, ".sentinel-0.part", "d/.sentinel-1.part", "d/e/.sentinel-2.part"):
+        (lower / name).write_text("x")
+    (lower / "link").symlink_to(tmp_path / "upper")
+    (tmp_path / "upper/.sentinel-3.part").write_text("x")
+    with (lower / "d/e/.sentinel-held.part").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        sweep_below(workspace.layers["workspace"])
+    left = {str(path.relative_to(lower)) for path in lower.rglob("*") if path.is_file()}
+    assert left == set(kept)
+    assert (tmp_path / "upper/.sentinel-3.part").exists()
