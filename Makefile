@@ -55,8 +55,8 @@ bench: $(STAMP) ## measure beside plain ipykernel, xeus-python and bubblewrap (A
 		--disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python tests/benchmarks/run.py $(ARGS)
 
-soak: $(STAMP) ## long runs: leaks, kills at varied moments
-	$(BIN)/python -m pytest -m soak --timeout=0 $(ARGS)
+soak: $(STAMP) ## long runs: leaks, kills at varied moments (ARGS="chaos --kernels 8 --minutes 60": everything at once)
+	$(BIN)/python tests/soak/run.py $(ARGS)
 
 fuzz: $(STAMP) ## long random runs (ARGS="dns 1800": a target for so many seconds; ARGS="million messages")
 	$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet \
