@@ -68,7 +68,10 @@ class LimitEvidence:
     def _memory(self, current: Current, entry: Entry) -> dict[str, Any] | None:
         if entry.site != THREAD:
             held = data_held(current.worker_pid, entry.held or 0)
-            return self._meter.refused(None, held=held) or _said(self._meter.refused(entry.size, held=held))
+            sure = _is_beyond(current, held, entry.size or 0)
+            return self._meter.refused(None, held=held) or _said(
+                self._meter.refused(entry.size, held=held, sure=sure)
+            )
         room = stacks_left(current.worker_pid)
         told = self._meter.refused(None, sure=room is not None and room < 1)
         return _of_threads(told or _said(self._meter.refused(entry.size)))
@@ -164,6 +167,16 @@ def data_held(pid: int, said: int) -> int:
         peak, size, data = (_status_number(pid, name) << 10 for name in (b"VmPeak", b"VmSize", b"VmData"))
         return max(0, min(said, peak - (size - data)))
     return 0
+
+
+def _is_beyond(current: Current, held: int, size: int) -> bool:
+    """Tell whether the limit of the worker's data, which the meter has set, has no room for ``size`` beside ``held``.
+
+    What is more than the whole limit of memory is the program's own mistake.
+    """
+    allowed, most = _limit_of(current, resource.RLIMIT_DATA), current.preparation.plan.sizes.memory_bytes
+    ours = resource.RLIMIT_DATA not in current.limits_set and most is not None and size < most
+    return ours and 0 < allowed < held + size
 
 
 def _said(told: dict[str, Any] | None) -> dict[str, Any] | None:
