@@ -4,9 +4,9 @@
 VENV ?= .venv
 DIR ?= notebooks
 ARGS ?=
-# Tests mostly wait for kernels that start, so that two at a time are well even on few processors. What `make test` prints
-# at its end (where the time went) tells whether the processors had room for more.
-JOBS ?= 2
+# Tests mostly wait, for kernels that start and for the emulated machine, which one of these has for itself: three at a
+# time are well on two processors. What `make test` prints at its end tells whether there was room for more.
+JOBS ?= 3
 
 # The newest interpreter that can make a virtual environment.
 PYTHON ?= $(shell for name in python3.14 python3.13 python3.12 python3.11 python3 /usr/bin/python3; do \
