@@ -365,6 +365,14 @@ class _Work:
             told[change.path] = difference(change.path, old, new)["form"]
         return told
 
+    def look(self) -> Any:
+        """List, compare, export and save what is held below a folder: each is a name of what it does."""
+        return {name: getattr(self, name)() for name in ("list", "diff", "export", "save")}
+
+    def commit_and_list(self) -> Any:
+        """Commit, and tell what is held afterwards, in ``left``."""
+        return {**self.commit(), "left": self.list()["changes"]}
+
     def save(self) -> Any:
         """Save what is held below a folder as an artifact of its own; what it holds is in ``saved``."""
         from sentinel_kernel.linux.files import open_beneath

@@ -75,15 +75,29 @@ class Case:
 
     def commit(self, *answers: str, **fields: Any) -> dict[str, Any]:
         """Commit what is in the folder; what failed, and paths, are told within it."""
-        outcome = self.held.commit(self.name, answers, **fields)
+        what = fields.pop("what", "commit")
+        outcome = self.held.work_on(what, below=self.name, answers=answers, **fields)
         cut = len(self.name) + 1
         outcome["failed"] = {path[cut:]: code for path, code in outcome["failed"].items()}
         return outcome
 
     def changes(self) -> dict[str, dict[str, Any]]:
         """Return what is listed in the folder."""
+        return self.within(self.held.work_on("list", below=self.name)["changes"])
+
+    def look(self, *paths: str) -> dict[str, Any]:
+        """Return what a list, a comparison, an export of ``paths`` and an artifact of the folder have."""
+        told: dict[str, Any] = self.held.work_on(
+            "look",
+            below=self.name,
+            paths=[path if path.startswith("/") else f"{self.name}/{path}" for path in paths],
+        )
+        return {**told, "list": self.within(told["list"]["changes"])}
+
+    def within(self, changes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return changes by their paths within the folder."""
         cut = len(self.name) + 1
-        return {path[cut:]: change for path, change in self.held.changes(self.name).items()}
+        return {change["path"][cut:]: change for change in changes}
 
     def tree(self) -> dict[str, str]:
         """Return what the host's folder holds: a file's text, ``/`` for a folder, else the kind's letter."""

@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.requires("user_namespaces", "overlay")]
 _YES = ("overwrite", "delete", "dangerous", "conflict")
 _LONG = "n" * 255
 _MADE_ANEW = ("d",)
+_BEYOND = ("../../outside/secret", "../outside/secret", "/etc/passwd")
+"""Paths, from the case's folder, that lead out of the workspace."""
 
 
 class Tree(NamedTuple):
@@ -309,33 +311,32 @@ def test_tree_is_committed_within_its_folder(case: Case, tree: Tree) -> None:
     assert case.cell("open('control', 'w').write('seen')\n" + tree.cell)  # positive control: it was made
     if tree.host:
         exec("import os, shutil\n" + tree.host, {"host": case.host, "outside": case.outside})
-    told = case.changes()
+    seen = case.look("control", *_BEYOND)
+    told = seen["list"]
     assert told["control"]["kind"] == "new"
-    _is_seen_safely(case, told)
-    _is_saved_whole(case, told)
-    outcome = case.commit(*_YES)
+    _is_seen_safely(case, seen)
+    _is_saved_whole(seen["save"], told)
+    outcome = case.commit(*_YES, what="commit_and_list")
     assert outcome["failed"] == tree.failed
     assert case.tree() == {"control": "seen", **tree.expected}
     for path in case.host.rglob("*"):
         assert path.lstat().st_mode & 0o7000 == 0
-    assert set(case.changes()) - {"control"} <= set(tree.failed)
+    assert set(case.within(outcome["left"])) - {"control"} <= set(tree.failed)
 
 
-def _is_seen_safely(case: Case, told: dict[str, dict[str, object]]) -> None:
-    """Compare, export and save what is there: a link is not followed, and nothing but files is opened."""
-    held = case.held
-    shown = held.work_on("diff", below=case.name)
-    assert "control" in {path.partition("/")[2] for path in shown}
-    special = [f"{case.name}/{name}" for name, change in told.items() if change["kind"] == "special"]
-    beyond = ["../outside/secret", f"{case.name}/../../outside/secret", "/etc/passwd"]
-    exported = held.work_on("export", paths=[f"{case.name}/control", *beyond, *special])
-    assert exported[0] == [4, "seen"]
-    assert {errno for errno, _ in exported[1:]} <= {EINVAL, ELOOP}
+def _is_seen_safely(case: Case, seen: dict[str, Any]) -> None:
+    """What was compared and exported: a link is not followed, and nothing but files is opened."""
+    assert "control" in {path.partition("/")[2] for path in seen["diff"]}
+    assert seen["export"][0] == [4, "seen"]
+    assert {errno for errno, _ in seen["export"][1:]} <= {EINVAL, ELOOP}
+    special = [f"{case.name}/{name}" for name, change in seen["list"].items() if change["kind"] == "special"]
+    if special:
+        exported = case.held.work_on("export", paths=special)
+        assert {errno for errno, _ in exported} <= {EINVAL, ELOOP}
 
 
-def _is_saved_whole(case: Case, told: dict[str, dict[str, Any]]) -> None:
-    """Save the folder: the plain files that are told of, whole, and nothing else; none of them a program any more."""
-    saved = case.held.work_on("save", below=case.name)
+def _is_saved_whole(saved: dict[str, Any], told: dict[str, dict[str, Any]]) -> None:
+    """What was saved: the plain files that are told of, whole, and nothing else; none of them a program any more."""
     files = Path(saved["path"], "files")
     found = {
         os.path.relpath(os.path.join(folder, name), os.fsencode(files)): os.lstat(os.path.join(folder, name))

@@ -179,6 +179,24 @@ def test_a_layered_workspace(place: Place, kind: str) -> None:
         assert (folder / "made.csv").read_text() == "1,2"
 
 
+def test_a_folder_of_another_machine_over_ssh(place: Place) -> None:
+    """No names are exchanged there, times are whole seconds, and nobody is told of changes."""
+    need_program("sshfs", package="sshfs")
+    far = place.owned("far")
+    server = place.folder / "ssh"
+    server.write_text(f"#!/bin/sh\nexec {' '.join(place.identity.prefix)} /usr/lib/openssh/sftp-server\n")
+    server.chmod(0o755)
+    options = f"ssh_command={server},allow_other,default_permissions"
+    folder = place.mounted("mounted", "sshfs", "-o", options, f"nobody@nowhere:{far}")
+    told = place.told(folder)
+    if place.identity.uid == 0:
+        assert "can't map owners" in told["cause_en"], told
+        assert "ordinary user" in told["remedy_en"], told
+    else:
+        works(told)
+        assert (far / "made.csv").read_text() == "1,2"
+
+
 @pytest.mark.parametrize("path", ["/", "/proc", "/dev/shm"])
 def test_folders_that_can_be_none(place: Place, path: str) -> None:
     told = place.told(Path(path))
