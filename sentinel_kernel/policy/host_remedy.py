@@ -27,10 +27,10 @@ ALLOW_AFRESH = Text(
 PRIVATE = "private"
 REQUEST = "request"
 CLOSED = "closed"
-FULL, UNWATCHED = "full", "unwatched"
+FULL, UNWATCHED, UNRESOLVED = "full", "unwatched", "outside"
 """Kinds of refusal besides a host that is not listed, in a violation's ``values["does"]``: an address that is not
-public, a request that no rule of HTTP passes on, what no rule can open (loopback); and two of a host that is allowed
-(policy/network.py)."""
+public, a request that no rule of HTTP passes on, what no rule can open (loopback); and three of a host that is
+allowed: two of policy/network.py, and that its name could not be looked up."""
 
 
 DATAGRAM = "datagram"
@@ -52,7 +52,9 @@ def allowing(violation: Violation, leeway: Leeway) -> tuple[Remedy, ...]:
 def allowing_afresh(violation: Violation, leeway: Leeway) -> tuple[Remedy, ...]:
     """Return the command for a sandbox without a way out, where one helps: it can have sockets, and what is a host."""
     subject = violation.subject
-    if not asks_for_hosts(violation.profile, leeway) or violation.values.get("socket") == DATAGRAM:
+    if not asks_for_hosts(violation.profile, leeway) or violation.values.get("does") == UNRESOLVED:
+        return ()
+    if violation.values.get("socket") == DATAGRAM:
         return ()
     if violation.cause == "name_lookup":
         name = subject.text if subject is not None else ""
@@ -73,7 +75,7 @@ def allowing_elsewhere(
 
     It is the one of them that gives least.
     """
-    if not code or asks_for_hosts(violation.profile, leeway):
+    if not code or asks_for_hosts(violation.profile, leeway) or violation.values.get("does") == UNRESOLVED:
         return ()
     for profile in leeway.reachable(violation.profile, machine):
         for allowed in allowing_afresh(replace(violation, profile=profile.name), leeway):

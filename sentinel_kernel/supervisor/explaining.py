@@ -113,6 +113,9 @@ class Explaining(Keeper):
         if lookup is not None:
             sure = is_sure(lookup, entry, failure)
             return _told(_recast(lookup, "name_lookup", entry.host), entry, failure, sure=sure)
+        elsewhere = _elsewhere(current, entry)
+        if elsewhere is not None:
+            return _told(elsewhere, entry, failure)
         limit = self._limit(current, generation, entry, _place(entry, failure), msg_id)
         if limit is not None:
             return {"limit": dict(limit), "place": _place(entry, failure)}

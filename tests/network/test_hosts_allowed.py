@@ -9,6 +9,8 @@ from audit_rows import looked_into
 from live_kernel import SECONDS
 from network_notebook import World, world
 
+from sentinel_kernel.kernel.output_rule import VIOLATION_TYPE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -210,3 +212,88 @@ def test_a_dry_run_reaches_no_host_and_tells_which_it_would_have(book: Notebook)
     assert "connection to a host is open" in refused.reply["evalue"]
     book.run("made.close()")
     assert book.run("print(fetch('web.example.org'))").text == "200\n"
+
+
+HIDE = (
+    "import array, os, socket\n"
+    "ours, theirs = socket.socketpair()\n"
+    "made = socket.create_connection(('web.example.org', 80), 20)\n"
+    "ours.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [made.fileno()]))])\n"
+    "made.close()\n"
+)
+RECEIVE = (
+    "_, rights, _, _ = theirs.recvmsg(1, 64)\n"
+    "again = socket.socket(fileno=array.array('i', rights[0][2])[0])\n"
+    "again.settimeout(20)\n"
+    "again.sendall(b'GET /hello.txt HTTP/1.0\\r\\n\\r\\n')\n"
+    "print(kept, again.makefile('rb').read()[:12])"
+)
+
+
+def test_a_connection_in_a_message_between_two_programs_is_ended_as_well(book: Notebook) -> None:
+    book.run(f"kept = 8\n{HIDE}")
+    received = book.run(RECEIVE)
+    assert received.text == "8 b'HTTP/1.1 200'\n", (
+        f"the positive control: it goes on where nothing changes; {received.reply}"
+    )
+    book.run(HIDE)
+    ended = book.run(f"%sentinel_profile strict\n{RECEIVE}")
+    assert ended.reply.get("ename") in ("ConnectionAbortedError", "BrokenPipeError"), (
+        ended.reply,
+        ended.text,
+    )
+    assert book.run("%sentinel_profile listed\nprint(kept)").text == "8\n"
+
+
+def test_an_allowed_host_that_fails_by_itself_is_not_blamed_on_the_sandbox(book: Notebook) -> None:
+    refused = book.run("import socket\nsocket.create_connection(('web.example.org', 80 + 1), 20)")
+    assert "%sentinel_allow web.example.org:81" in refused.reply["evalue"], "that port is not allowed"
+    answered(book, "%sentinel_allow web.example.org:81\n1", "y")
+    plain = book.run("socket.create_connection(('web.example.org', 81), 20)")
+    assert (plain.reply["ename"], plain.reply["evalue"]) == (
+        "ConnectionRefusedError",
+        "[Errno 111] Connection refused",
+    )
+    assert plain.bundles(VIOLATION_TYPE) == []
+    answered(book, "%sentinel_allow nowhere.example.org\n1", "y")
+    unknown = book.run("socket.create_connection(('nowhere.example.org', 80), 20)")
+    assert unknown.reply["ename"] == "gaierror"
+    [told] = unknown.bundles(VIOLATION_TYPE)
+    assert told["cause"] == "name_lookup"
+    assert told["subject"]["text"] == "nowhere.example.org"
+    assert told["remedies"] == []
+    for words in (unknown.reply["evalue"], told["message"]["en"] + told["hint"]["en"]):
+        assert "could not be looked up outside the sandbox either" in words
+        assert "The sandbox has refused nothing" in words
+        assert "%sentinel" not in words
+    assert "在沙箱外也无法解析" in told["message"]["zh"]
+
+
+def test_what_a_program_watches_before_it_connects_is_watched_after(book: Notebook) -> None:
+    """As programs of Boost.Asio do, by a call that waits or one that does not; and beyond the bounds it is said."""
+    watch = (
+        "import select, socket\n"
+        "def watched(blocking, more=0):\n"
+        "    with socket.socket() as made, select.epoll() as waits:\n"
+        "        waits.register(made, select.EPOLLOUT)\n"
+        "        extra = [select.epoll() for _ in range(more)]\n"
+        "        for one in extra:\n"
+        "            one.register(made, select.EPOLLOUT)\n"
+        "        made.setblocking(blocking)\n"
+        "        error = made.connect_ex(('192.0.2.10', 80))\n"
+        "        for one in extra:\n"
+        "            one.close()\n"
+        "        return error, waits.poll(0 if error == 105 else 20)[0][0] == made.fileno()\n"
+        "socket.getaddrinfo('web.example.org', 80)\n"
+    )
+    told = book.run(f"{watch}print(watched(True), watched(False))")
+    assert told.text == "(0, True) (115, True)\n"
+    refused = book.run("print(watched(True, 40), watched(False, 40))")
+    assert refused.text == "(105, True) (105, True)\n"
+    assert [one["rule"] for one in refused.bundles(VIOLATION_TYPE)] == ["network.hosts: unwatched"], (
+        refused.outputs
+    )
+    [violation] = refused.bundles(VIOLATION_TYPE)
+    assert violation["rule"] == "network.hosts: unwatched"
+    assert "it would have waited for ever" in violation["message"]["en"]
+    assert violation["remedies"] == []

@@ -75,7 +75,7 @@ def c_connect(number, buffer, length=16):
 
 @contextlib.contextmanager
 def another(swap, flags=0):
-    """Have another process do ``swap`` all the time, on a processor of its own; ``flags`` of clone(2): what it shares."""
+    """Have another process do ``swap`` all the time; ``flags`` of clone(2): what it shares."""
     stop = mmap.mmap(-1, 1)
     pid = LIBC.syscall(CLONE, flags | signal.SIGCHLD, 0, 0, 0, 0)
     if pid == 0:

@@ -83,6 +83,11 @@ class Connections:
         """Take note of a host that may be reached, and whose name could not be looked up."""
         self._repeated(Connection(host, "", 0, "failed", "", now := _now(), now))
 
+    def was_unknown(self, host: str, seconds: float) -> bool:
+        """Tell whether the name could not be looked up not longer ago than that."""
+        told = self._refused.get((host, "", 0, ""))
+        return told is not None and (told.ended_ms or 0) >= _now() - seconds * 1000
+
     def _repeated(self, made: Connection) -> None:
         self._noted.add(made)
         key = (made.host, made.address, made.port, made.rule)

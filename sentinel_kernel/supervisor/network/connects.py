@@ -69,7 +69,7 @@ class Connects:
         self._listener = listener
         self._decide = decide
         self._refuse = refuse
-        self._told = told
+        self.told = told
         self._calls = {machine[name]: name for name in HELD_CALLS if name in machine}
         self.pending = Pending(listener, told, self._finish)
         self._connecting: set[bytes] = set()
@@ -205,14 +205,14 @@ class Connects:
                 return True
             return self._error(notification, errno.EISCONN)
         host, decision = self._decide(target.address, target.port)
-        if decision.allowed and (self._told.full or self.pending.is_full):
+        if decision.allowed and (self.told.full or self.pending.is_full):
             decision = Decision(allowed=False, reason=FULL)
         if not decision.allowed:
             return self._refused(call, host, decision)
         return self._begin(call, own, host, decision.rule)
 
     def _refused(self, call: Call, host: str, decision: Decision) -> bool:
-        self._told.refused(host, str(call.target.named[0]), call.target.port, decision.reason)
+        self.told.refused(host, str(call.target.named[0]), call.target.port, decision.reason)
         self._refuse(call, host, decision)
         return True
 
@@ -222,12 +222,12 @@ class Connects:
         blocking = os.get_blocking(own.fileno())
         made: Connection | None = None
         try:
-            made = self._told.begin(host, target.address, target.port, rule)
+            made = self.told.begin(host, target.address, target.port, rule)
             sock = stand_in(own)
         except OSError as error:
             number = error.errno or errno.ENOBUFS
             if made is not None:
-                self._told.failed(made, number)
+                self.told.failed(made, number)
             return self._error(notification, number)
         number = sock.connect_ex(target.named)
         waits = number == errno.EINPROGRESS and blocking
@@ -235,7 +235,7 @@ class Connects:
             number, waits = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), False
         if number not in (0, errno.EINPROGRESS):
             let_go(sock)
-            self._told.failed(made, number)
+            self.told.failed(made, number)
             return self._error(notification, number)
         if waits:
             return self._wait(call, sock, patience_of(own), made)
@@ -257,17 +257,17 @@ class Connects:
                     notification.id, sock.fileno(), place, close_on_exec=close_on_exec(thread, place)
                 )
             except Unwatched:
-                self._told.failed(made, errno.ENOBUFS)
+                self.told.failed(made, errno.ENOBUFS)
                 self._refused(call, made.host, Decision(allowed=False, reason=UNWATCHED))
                 return
             except OSError as error:
-                self._told.failed(made, error.errno or errno.EBADF)
+                self.told.failed(made, error.errno or errno.EBADF)
                 self._error(notification, error.errno or errno.EBADF)
                 return
             if not given:
-                self._told.failed(made, errno.EINTR)
+                self.told.failed(made, errno.EINTR)
                 return
-            self._told.established(made, cookie, inode)
+            self.told.established(made, cookie, inode)
             if number:
                 if len(self._connecting) >= MOST:
                     self._connecting.clear()
@@ -309,7 +309,7 @@ class Connects:
             if number in (0, errno.EINPROGRESS):
                 self._give(one.call, one.sock, one.made, blocking=True, number=number)
                 return
-            self._told.failed(one.made, number)
+            self.told.failed(one.made, number)
         elif self._is_outside(one.sock):
             number = one.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if in_time else errno.EALREADY
         else:

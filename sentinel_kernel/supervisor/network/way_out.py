@@ -61,6 +61,8 @@ class WayOut(Keeper):
         self._own_until = 0.0
         self._network: Network | None = None
         self._policy = NetworkPolicy()
+        self._compared: Network | None = None
+        """What the open connections were last compared with: that of the policy changes whenever that is asked for."""
         self._dry = False
         """A dry run is under way: no host is reached, and no name is looked up."""
         self._wanted: list[tuple[str, int]] = []
@@ -152,7 +154,7 @@ class WayOut(Keeper):
         if not current.preparation.plan.fenced:
             return
         self._current = current
-        self._network = None
+        self._network, self._compared = None, current.preparation.profile.network
         self._granted = tuple(dict.fromkeys((*self._granted, *current.preparation.hosts)))
         listener, calls = current.sandbox.listener, current.handler.policy.architecture.syscalls
         self._connects = Connects(listener, calls, self._decide, self._refuse, self._connections)
@@ -274,10 +276,10 @@ class WayOut(Keeper):
         current = self._current
         if current is None:
             return None
-        before = self._network
-        if before is not None and current.preparation.profile.network is not before:
-            hidden = self._end_unlisted(current)
-            if hidden:
+        network = current.preparation.profile.network
+        if network is not self._compared:
+            self._compared = network
+            if self._end_unlisted(current):
                 return {"kind": "connection"}
         for part in (
             self._connects.pending if self._connects is not None else None,
