@@ -22,6 +22,7 @@ import pytest
 from hypothesis import settings
 from lacking import MUST_RUN, lacking, need_root, roots_side
 from ordinary_user import Identity, ordinary_identity, own_identity
+from specification import pitfalls
 from spent import Spent
 
 from sentinel_kernel.probes import PROBES, Finding, applicable, run_probe
@@ -105,6 +106,23 @@ def _turn(item: pytest.Item) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the files by how long they take."""
     items.sort(key=_turn)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give the tests of known pitfalls their numbers (SPECIFICATION.md), as part of their names."""
+    module = Path(str(metafunc.module.__file__))
+    numbers = pitfalls().get((f"{module.parent.name}/{module.name}", metafunc.function.__name__))
+    if numbers is not None:
+        metafunc.fixturenames.append("pitfall")
+        name = "-".join(f"pitfall_{number}" for number in numbers)
+        metafunc.parametrize("pitfall", [numbers], ids=[name], indirect=True)
+
+
+@pytest.fixture
+def pitfall(request: pytest.FixtureRequest) -> list[int]:
+    """Return the numbers of the pitfalls that a test is about."""
+    numbers: list[int] = request.param
+    return numbers
 
 
 def pytest_collection_finish() -> None:
