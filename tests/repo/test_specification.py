@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from specification import rows, named_in
+from specification import named_in, rows
 
 TESTS = Path(__file__).resolve().parents[1]
 PACKAGE = TESTS.parent / "sentinel_kernel"
