@@ -15,6 +15,7 @@ from sentinel_kernel.kernel.mount_arguments import MountWanted
 from sentinel_kernel.kernel.network_arguments import NetworkWanted
 from sentinel_kernel.kernel.page_arguments import EXPLAIN, PageWanted
 from sentinel_kernel.kernel.preflight_magic import PreflightChange
+from sentinel_kernel.kernel.trust_arguments import TrustWanted
 from sentinel_kernel.kernel.unavailable import answer_cell
 from sentinel_kernel.kernel.wire import unsigned
 from sentinel_kernel.supervisor import protocol
@@ -60,7 +61,7 @@ class CellStart:
     def _refuse_usage(self, cell: Cell, text: str) -> None:
         self.refuse(cell, {"ename": "UsageError", "evalue": text, "traceback": [f"UsageError: {text}"]})
 
-    def _act(self, cell: Cell, actions: list[Action]) -> None:  # noqa: C901, PLR0911 - one branch a kind of magic
+    def _act(self, cell: Cell, actions: list[Action]) -> None:  # noqa: C901, PLR0911, PLR0912 - one branch a kind of magic
         """Carry out the magics in order; a switch waits for its sandbox."""
         while actions:
             action = actions.pop(0)
@@ -85,6 +86,9 @@ class CellStart:
                 return
             if isinstance(action, NetworkWanted):
                 self._network(cell, action, actions)
+                return
+            if isinstance(action, TrustWanted):
+                self._trust(cell, action, actions)
                 return
             if action == "gauge":
                 self._host.gauge.want(cell)
@@ -154,6 +158,18 @@ class CellStart:
             self.refuse(cell, {"ename": "NetworkError", "evalue": why, "traceback": [f"NetworkError: {why}"]})
 
         NetworkMagics(self._host).run(cell, wanted, lambda call: self._current(cell, call), done, refuse)
+
+    def _trust(self, cell: Cell, wanted: TrustWanted, rest: list[Action]) -> None:
+        from sentinel_kernel.kernel.trust_output import TrustOutput  # noqa: PLC0415 - few ask for it
+
+        def done(page: Json) -> None:
+            cell.displays.append(page)
+            self._act(cell, rest)
+
+        def refuse(why: str) -> None:
+            self.refuse(cell, {"ename": "OutputError", "evalue": why, "traceback": [f"OutputError: {why}"]})
+
+        TrustOutput(self._host).run(cell, wanted, lambda call: self._current(cell, call), done, refuse)
 
     def _mounting(self) -> Mounting:
         if self._mounts is None:

@@ -18,6 +18,9 @@ from sentinel_kernel.kernel.network_arguments import read_line as read_network
 from sentinel_kernel.kernel.page_arguments import EXPLAIN, VIOLATIONS, PageWanted, read_page
 from sentinel_kernel.kernel.preflight_magic import USAGE as PREFLIGHT_USAGE
 from sentinel_kernel.kernel.preflight_magic import PreflightChange, read_change, too_little
+from sentinel_kernel.kernel.trust_arguments import TRUST, TrustWanted
+from sentinel_kernel.kernel.trust_arguments import USAGE as TRUST_USAGE
+from sentinel_kernel.kernel.trust_arguments import read_line as read_trust
 from sentinel_kernel.policy.spelling import closest
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
@@ -52,7 +55,8 @@ class Switch(Record):
     """Rules of hosts that the person has allowed, and that the fresh sandbox can reach."""
 
 
-Action = Switch | LimitChange | PageWanted | PreflightChange | FilesWanted | MountWanted | NetworkWanted | str
+Wanted = FilesWanted | MountWanted | NetworkWanted | TrustWanted
+Action = Switch | LimitChange | PageWanted | PreflightChange | Wanted | str
 """What a checked magic line does: a switch, limits, or the page that it shows (status, live, profiles, help)."""
 
 _USAGE = {
@@ -62,6 +66,7 @@ _USAGE = {
     "sentinel_limit": " [NAME=VALUE ...]",
     MOUNT: MOUNT_USAGE,
     **NETWORK_USAGE,
+    **TRUST_USAGE,
     "sentinel_preflight": PREFLIGHT_USAGE,
     "sentinel_profile": " [NAME [--carry|--fresh]]",
     "sentinel_status": " [--live]",
@@ -109,6 +114,10 @@ class Magics:
             if (network := read_network(line.name, line.argument_text)) is None:
                 raise self._not_understood(line)
             return network
+        if line.name == TRUST:
+            if (trust := read_trust(line.argument_text)) is None:
+                raise self._not_understood(line)
+            return trust
         if line.name == MOUNT:
             if (mount := read_mount(line.argument_text)) is None:
                 raise self._not_understood(line)
@@ -287,114 +296,9 @@ class Magics:
         return profiles_page(self._directories, self._ceiling, self._profile(), chinese=self._chinese)
 
     def _help_page(self) -> Json:
-        from sentinel_kernel.kernel import files_words  # noqa: PLC0415 - not on the start path
+        from sentinel_kernel.kernel.help_page import help_page  # noqa: PLC0415 - not on the start path
 
-        rows = [
-            (
-                "%sentinel_status",
-                self._say("what this sandbox allows and has refused", "当前沙箱的限制与拒绝记录"),
-            ),
-            (
-                "%sentinel_status --live",
-                self._say("the same as a widget that follows the cells", "同上，以随单元格更新的控件显示"),
-            ),
-            (
-                "%sentinel_profile",
-                self._say("list the profiles and what each allows", "列出所有配置及其权限"),
-            ),
-            (
-                "%sentinel_profile NAME",
-                self._say(
-                    "go on under another profile; variables stay",
-                    "切换到其他配置；变量会保留",
-                ),
-            ),
-            (
-                "%sentinel_limit",
-                self._say("list the limits, and what is used of them", "列出限制及其使用情况"),
-            ),
-            (
-                "%sentinel_limit memory=4G",
-                self._say(
-                    "set a limit, up to the ceiling; variables stay", "设定限制（不超过上限）；变量会保留"
-                ),
-            ),
-            (
-                "%sentinel_mount PATH",
-                self._say(
-                    "show a folder of the host to the cells, once you agree; rw: let them change it; variables stay",
-                    "经您同意后向单元格显示主机文件夹；rw：允许修改；变量会保留",
-                ),
-            ),
-            (
-                "%sentinel_allow HOST:PORT",
-                self._say(
-                    "reach a host, once you agree; until the kernel ends",
-                    "经您同意后可访问主机，直至内核结束",
-                ),
-            ),
-            (
-                "%sentinel_net",
-                self._say(
-                    "hosts, what was tried, sent and received", "可访问的主机，以及尝试、发送与接收的记录"
-                ),
-            ),
-            (
-                "%sentinel_gauge",
-                self._say(
-                    "what is used of the limits, moving while a cell runs; profile selector and stop button",
-                    "以随单元格变化的仪表显示资源用量；可选择配置、停止单元格",
-                ),
-            ),
-            (
-                "%sentinel_gauge summary on",
-                self._say(
-                    "one line at each cell's end: time, memory, CPU, refusals", "在每个单元格末尾显示一行用量"
-                ),
-            ),
-            (
-                "%sentinel_explain",
-                self._say(
-                    "the last refusal at length; with a number N the N-th last",
-                    "详细说明最近一次拒绝；加数字 N 表示倒数第 N 次",
-                ),
-            ),
-            (
-                "%sentinel_violations",
-                self._say(
-                    "all refusals, limits and deaths of this session; --last N, --json",
-                    "本次会话的所有拒绝、限制与终止；--last N，--json",
-                ),
-            ),
-            (
-                "%sentinel_audit",
-                self._say("what ran, what was refused, what was used", "执行、拒绝与资源使用的记录"),
-            ),
-            (
-                "%sentinel_preflight refuse",
-                self._say(
-                    "do not run cells with lines that will be refused (advise: say so; off)",
-                    "不运行含有会被拒绝的行的单元格（advise：仅提示；off：关闭）",
-                ),
-            ),
-            (
-                "%sentinel_preflight --dangerous refuse",
-                self._say(
-                    "the same about code that should be read before it is run (advise; off)",
-                    "同上，针对运行前应先阅读的危险代码（advise；off）",
-                ),
-            ),
-            *files_words.help_rows(chinese=self._chinese),
-            ("%sentinel_reset", self._say("a fresh sandbox; variables are lost", "全新的沙箱；变量将丢失")),
-            ("%sentinel_help", self._say("this page", "本页")),
-        ]
-        note = self._say(
-            "They are the first lines of a cell; the code below them runs afterwards. Outside, "
-            "`sentinel-kernel explain PROFILE` tells what a profile does with each system call.",
-            "它们必须位于单元格的最前面；其后的代码随后运行。在终端中，`sentinel-kernel explain PROFILE` "
-            "会说明某个配置如何处理每个系统调用。",
-        )
-        return rendering.table_bundle(self._say("Sentinel: magics", "Sentinel：魔法命令"), rows, [note])
+        return help_page(chinese=self._chinese)
 
     def _say(self, english: str, chinese: str) -> str:
         return chinese if self._chinese else english

@@ -1,0 +1,257 @@
+"""HTML of outputs: what passes as it is, what is cleaned, what goes into a frame, and how long that takes."""
+
+from __future__ import annotations
+
+import html as entities
+import re
+import time
+
+import nh3
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentinel_kernel.kernel.filtering import held, html
+from sentinel_kernel.kernel.filtering.frame import framed, height
+from sentinel_kernel.kernel.filtering.plain_html import is_plain
+from sentinel_kernel.policy.profile import Outputs
+
+FRAME, CLEAN, PLAIN = Outputs(), Outputs(html="sanitize"), Outputs(html="plain")
+
+TABLE = (
+    "<div>\n<style scoped>\n    .dataframe tbody tr th:only-of-type {\n        vertical-align: middle;\n    }\n\n"
+    "    .dataframe tbody tr th {\n        vertical-align: top;\n    }\n\n    .dataframe thead th {\n"
+    '        text-align: right;\n    }\n</style>\n<table border="1" class="dataframe">\n  <thead>\n'
+    '    <tr style="text-align: right;">\n      <th></th>\n      <th>a &amp; b</th>\n    </tr>\n  </thead>\n'
+    "  <tbody>\n    <tr>\n      <th>0</th>\n      <td>1 &lt; 2</td>\n    </tr>\n  </tbody>\n</table>\n</div>"
+)
+
+PIECES = st.sampled_from(
+    [
+        "<script>",
+        "</script>",
+        "<img src=x onerror=alert(1)>",
+        "<svg>",
+        "</svg>",
+        "<math>",
+        "<mtext>",
+        "<mglyph>",
+        "<style>",
+        "</style>",
+        "<!--",
+        "-->",
+        "<a href=javascript:1>",
+        "<table>",
+        "<td>",
+        "</table>",
+        "<template>",
+        "</template>",
+        "<noscript>",
+        "<iframe srcdoc=x>",
+        "<title>",
+        "</title>",
+        "<textarea>",
+        "<xmp>",
+        "<plaintext>",
+        "<select>",
+        "<option>",
+        "<p>",
+        "</p>",
+        "<form>",
+        "<b id=x>",
+        "<div class=jp-Cell>",
+        "<annotation-xml>",
+        "<![CDATA[",
+        "]]>",
+        "&lt;",
+        "&#60;",
+        "'",
+        "=",
+        "/",
+        ">",
+        "<",
+        "a=b",
+        "onload=",
+        "<foreignObject>",
+        "<desc>",
+        "<br/>",
+        '"',
+        "\0",
+    ]
+)
+ACTIVE = re.compile(
+    r"<\s*(?:script|iframe|object|embed|link|meta|base|form|frame|template|noscript)\b|<[^>]*\son[a-z]+=|javascript:",
+    re.IGNORECASE,
+)
+
+
+def test_a_table_of_pandas_passes_byte_for_byte() -> None:
+    assert html.filtered(TABLE, FRAME) == (TABLE, set())
+    assert html.filtered(TABLE, CLEAN) == (TABLE, set())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<p>1 < 2</p><script>x</script>",
+        "<p onclick=x>a</p>",
+        '<p class="jp-Dialog">a</p>',
+        '<p style="position: fixed">a</p>',
+        '<p style="background: url(x)">a</p>',
+        '<p title="a&#58;">a</p>',
+        "<img src=x>",
+        "<p title='a'>b</p>",
+        "<p",
+        "<!--x--><p>a</p>",
+        '<a href="https://example.org">a</a>',
+        TABLE.replace("text-align: right;\n    }\n</style>", "display: none;\n    }\n</style>"),
+    ],
+)
+def test_what_is_not_spelled_out_is_not_plain(text: str) -> None:
+    assert not is_plain(text)
+
+
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_what_is_plain_has_nothing_active(text: str) -> None:
+    assert not (is_plain(text) and ACTIVE.search(text))
+
+
+@given(st.lists(PIECES, max_size=12).map(" ".join))
+def test_cleaned_html_means_the_same_when_it_is_read_again(text: str) -> None:
+    made, _ = html.cleaned(text)
+    again, _ = html.cleaned(made)
+    assert ACTIVE.search(again) is None
+    # Read again without any rule: a parser finds in it what was written, and no more.
+    tags = {name.lower() for name in re.findall(r"<([a-zA-Z][a-zA-Z0-9-]*)", made)}
+    assert tags <= {name.lower() for name in html.TAGS} | {"style"}
+    assert nh3.clean(made, tags=set(html.TAGS) | {"style"}, clean_content_tags=set()).count(
+        "<"
+    ) <= made.count("<")
+
+
+@pytest.mark.parametrize(
+    ("text", "gone", "kind"),
+    [
+        ("<img src='http://192.0.2.1/a.png'>", "192.0.2.1", held.REMOTE),
+        ("<img src='//192.0.2.1/a.png'>", "192.0.2.1", held.REMOTE),
+        ("<img src='/api/kernels'>", "/api", held.REMOTE),
+        ("<img src='api/kernels'>", "api", held.REMOTE),
+        ("<img src='../a.png'>", "..", held.REMOTE),
+        ("<div style='background:url(//a.b)'>x</div>", "url", held.REMOTE),
+        ("<div style='position:fixed;color:red'>x</div>", "fixed", held.ACTIVE),
+        ("<style>@import '//a.b'; p{color:red}</style><p>x</p>", "import", held.REMOTE),
+        ("<style>p{background:u\\72l(//a.b)}</style><p>x</p>", "72l", held.REMOTE),
+        ("<form action='https://a.b'><input name=a></form>", "form", held.ACTIVE),
+        ("<button data-commandlinker-command='terminal:create-new'>x</button>", "commandlinker", held.ACTIVE),
+        ("<div class='jp-Dialog x'>x</div>", "jp-Dialog", held.ACTIVE),
+        ("<base href='//a.b'><p>x</p>", "base", held.ACTIVE),
+        ("<link rel=stylesheet href='//a.b'><p>x</p>", "link", held.ACTIVE),
+        ("<object data='//a.b'></object>", "object", held.ACTIVE),
+        ("<a href='data:text/html,x'>x</a>", "data:", held.ACTIVE),
+    ],
+)
+def test_what_loads_or_acts_is_left_out_and_told(text: str, gone: str, kind: str) -> None:
+    made, kinds = html.filtered(text, CLEAN)
+    assert gone not in made
+    assert kind in kinds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<a href="https://example.org/a?b=c" rel="noopener noreferrer">a</a>',
+        '<a href="made.csv" rel="noopener noreferrer">a</a>',
+        '<img src="data:image/png;base64,AAAA" alt="x">',
+        '<img src="figure.png">',
+        '<details open=""><summary>a</summary>b</details>',
+        '<audio controls=""><source src="data:audio/wav;base64,AAAA" type="audio/wav"></audio>',
+        '<progress value="3" max="9"></progress>',
+        '<div style="color: rgb(1, 2, 3); padding: 3px">a</div>',
+    ],
+)
+def test_everyday_html_stays(text: str) -> None:
+    assert html.filtered(text, CLEAN) == (text, set())
+
+
+def test_a_style_sheet_holds_within_its_output_alone() -> None:
+    made, kinds = html.filtered("<style>.a, body .b > c, #x{color:red}</style><p id='x'>a</p>", CLEAN)
+    scope = re.search(r'id="(so-[0-9a-f]{16})"', made)
+    assert scope is not None
+    assert f"#{scope[1]} .a, body #{scope[1]} .b > c, #{scope[1]} #o-x {{ color: red }}" in made
+    assert '<p id="o-x">' in made
+    assert kinds == set()
+
+
+def test_what_moves_is_cut_off_at_the_outputs_edge() -> None:
+    made, _ = html.filtered("<div style='margin-top:-400px;position:absolute'>x</div>", CLEAN)
+    assert made.startswith("<div id=")
+    assert "contain:layout paint" in made
+
+
+def test_a_script_runs_in_two_frames_without_an_origin() -> None:
+    made, kinds = html.filtered("<p>a</p><script>draw()</script>", FRAME)
+    outer = entities.unescape(re.findall(r'srcdoc="([^"]*)"', made)[0])
+    inner = entities.unescape(re.findall(r'srcdoc="([^"]*)"', outer)[0])
+    assert re.findall(r'sandbox="([^"]*)"', made + outer) == ["allow-scripts", "allow-scripts"]
+    for document in (outer, inner):
+        policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', document)[0]
+        assert policy.startswith("default-src 'none'")
+        assert "frame-src 'none'" in policy
+        assert "https:" not in policy
+    assert document.index("Content-Security-Policy") < document.index("<script")
+    assert "draw()" not in made + outer + inner  # within the text that the frame reads
+    assert kinds == set()
+
+
+def test_without_frames_a_script_is_left_out_and_told() -> None:
+    assert html.filtered("<p>a</p><script>draw()</script>", CLEAN) == ("<p>a</p>", {held.HTML_SCRIPT})
+    assert html.filtered("<p>a</p><script>draw()</script>", PLAIN) == ("", {held.ACTIVE})
+
+
+def test_listed_hosts_are_loaded_from() -> None:
+    rules = Outputs(hosts=("www.youtube.com", "*.tile.openstreetmap.org"))
+    video = '<iframe width="400" src="https://www.youtube.com/embed/x"></iframe>'
+    assert 'src="https://www.youtube.com/embed/x"' in html.filtered(video, rules)[0]
+    assert "iframe" not in html.filtered(video, FRAME)[0]
+    assert "https://*.tile.openstreetmap.org" in html.filtered("<script>a</script>", rules)[0]
+    tile = '<img src="https://a.tile.openstreetmap.org/1.png">'
+    assert html.filtered(tile, rules) == (tile, set())
+    assert html.filtered(tile.replace(".org", ".org.evil.net"), rules)[1] == {held.REMOTE}
+
+
+@pytest.mark.parametrize(
+    ("text", "pixels"),
+    [
+        ("<div style='height: 300px'>", 324),
+        ("<p>x</p>", 450),
+        ('{"height": 5000}', 450),
+        ("height:100%", 450),
+    ],
+)
+def test_a_frame_is_as_high_as_its_content_says(text: str, pixels: int) -> None:
+    assert height(text) == pixels
+    assert f"height:{pixels}px" in framed(text, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<div>" * 200_000,
+        "<b><p>" * 150_000,
+        "<table><td><b>" * 70_000,
+        "<" * 1_000_000,
+        "<style>" * 140_000,
+        "<style>" + "/*" * 480_000 + "</style>",
+        '<style>a{b:"' + "\\41" * 300_000 + "</style>",
+        "<iframe srcdoc='" * 60_000,
+        "<a " + " ".join(f"a{number}=1" for number in range(100_000)) + ">",
+        "<x " + "on" * 500_000,
+        '<p style="' + "a:b;" * 250_000 + '">',
+        "<div><x>" * 900 + "</y>" * 900,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_a_mebibyte_of_anything_takes_bounded_time(text: str) -> None:
+    before = time.process_time()
+    html.filtered(text[: 1 << 20], FRAME)
+    assert time.process_time() - before < 5  # of processor time: a square of the length would be minutes

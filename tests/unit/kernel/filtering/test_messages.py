@@ -1,0 +1,250 @@
+"""Whole messages: bundles, widgets' state, comms, payloads and answers, as the output filter leaves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sentinel_kernel.kernel.filtering import held
+from sentinel_kernel.kernel.filtering.messages import Filtered, Messages
+from sentinel_kernel.policy.profile import Outputs
+
+RULES = Outputs()
+CORE = "@jupyter-widgets/controls"
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+def bundle(**metadata: Any) -> Any:
+    return lambda kind, value: {"data": {kind: value, "text/plain": "x"}, "metadata": metadata}
+
+
+def opened(name: str, module: str = CORE, comm_id: str = "one", **state: Any) -> dict[str, Any]:
+    names = {"_model_module": module, "_model_name": name, "_view_module": module}
+    view = name.replace("Model", "View")
+    return {
+        "comm_id": comm_id,
+        "target_name": "jupyter.widget",
+        "data": {"state": {**names, "_view_name": view, **state}, "buffer_paths": []},
+    }
+
+
+def update(comm_id: str = "one", **state: Any) -> dict[str, Any]:
+    return {"comm_id": comm_id, "data": {"method": "update", "state": state, "buffer_paths": []}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("text/plain", "x"),
+        ("image/png", "AAAA"),
+        ("image/png", ["AA\n", "AA"]),
+        ("application/json", {"text": "<script>"}),
+        ("application/vnd.jupyter.widget-view+json", {"model_id": "a"}),
+        ("application/papermill.record+json", {"a": 1}),
+        ("application/vnd.plotly.v1+json", {"data": [{"type": "bar", "y": [1]}], "layout": {}}),
+    ],
+)
+def test_everyday_bundles_pass_as_they_are(kind: str, value: Any) -> None:
+    content = bundle()(kind, value)
+    told = Messages().filter("display_data", content, RULES)
+    assert told.kinds == frozenset()
+    assert kind in content["data"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/pdf",
+        "application/vnd.bokehjs_load.v0+json",
+        "application/vnd.unknown+json",
+        "application/xhtml+xml",
+        "text/xml",
+        "image/svg",
+        "application/geo+json",
+    ],
+)
+def test_types_that_pages_may_act_on_are_listed_or_left_out(kind: str) -> None:
+    content = bundle()(kind, "<x/>")
+    told = Messages().filter("display_data", content, RULES)
+    assert told == Filtered(changed=True, kinds=frozenset({held.TYPE}))
+    assert content["data"] == {"text/plain": "x"}
+    content = bundle()(kind, "<x/>")
+    assert Messages().filter("display_data", content, Outputs(types=(kind,))) == Filtered()
+
+
+def test_types_are_read_however_they_are_spelled() -> None:
+    content = bundle()(" TEXT/HTML ", EVIL)
+    Messages().filter("display_data", content, Outputs(html="sanitize"))
+    assert content["data"]["text/html"] == "<img>"
+
+
+def test_metadata_of_pictures_are_sizes() -> None:
+    made = bundle(**{"image/png": {"width": '"><script>', "height": 3}, "isolated": True, "filenames": {}})(
+        "image/png", "AAAA"
+    )
+    Messages().filter("display_data", made, RULES)
+    assert made["metadata"] == {"image/png": {"height": 3}}
+    quoted = bundle()("image/png", 'AA" onerror="x')
+    assert Messages().filter("display_data", quoted, RULES).kinds == {held.TYPE}
+
+
+def test_html_of_widgets_is_cleaned_when_it_comes_and_when_it_changes() -> None:
+    messages = Messages()
+    content = opened("HTMLModel", value=EVIL)
+    assert messages.filter("comm_open", content, RULES).changed
+    assert content["data"]["state"]["value"] == "<img>"
+    content = update(value=EVIL)
+    messages.filter("comm_msg", content, RULES)
+    assert content["data"]["state"]["value"] == "<img>"
+    state = opened("HTMLModel", value=EVIL)["data"]["state"]
+    told = {"model_module": CORE, "model_name": "HTMLModel", "state": state}
+    content = {"comm_id": "c", "data": {"method": "update_states", "states": {"one": told}}}
+    messages.filter("comm_msg", content, RULES)
+    assert content["data"]["states"]["one"]["state"]["value"] == "<img>"
+
+
+def test_texts_of_other_widgets_stay() -> None:
+    messages = Messages()
+    for content in (
+        opened("TextModel", value="a < b <c>"),
+        opened("TextareaModel", comm_id="two", value=EVIL),
+    ):
+        before = content["data"]["state"]["value"]
+        assert not messages.filter("comm_open", content, RULES).drop
+        assert content["data"]["state"]["value"] == before
+    content = update(value="<b>")
+    assert messages.filter("comm_msg", content, RULES) == Filtered()
+
+
+def test_a_model_stays_what_it_is() -> None:
+    messages = Messages()
+    messages.filter("comm_open", opened("TextModel", value=EVIL), RULES)
+    assert messages.filter("comm_open", opened("HTMLModel"), RULES).drop
+    content = update(_view_name="HTMLView", value="x")
+    messages.filter("comm_msg", content, RULES)
+    assert content["data"]["state"] == {"value": "x"}
+    shown = opened("LabelModel", comm_id="two", _view_name="HTMLView", value=EVIL)
+    messages.filter("comm_open", shown, RULES)
+    assert shown["data"]["state"]["value"] == "<img>"
+    unknown = update("three", value=EVIL, background="url(//a.b)")
+    messages.filter("comm_msg", unknown, RULES)
+    assert "onerror" not in str(unknown)
+    assert "url(" not in str(unknown)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        opened("AnyModel", "anywidget", _esm="export default {}"),
+        opened("SliderModel", _esm="x"),
+        opened("XModel", "https://a.b/c.js"),
+        opened("XModel", "ipyvolume"),
+        opened("TextModel", _view_module="https://a.b/c.js"),
+    ],
+)
+def test_widgets_that_bring_code_are_held_back(content: dict[str, Any]) -> None:
+    told = Messages().filter("comm_open", content, RULES)
+    assert (told.drop, told.kinds) == (True, {held.WIDGET})
+
+
+def test_modules_and_targets_that_are_listed_pass() -> None:
+    rules = Outputs(widget_modules=("ipyvolume",), comm_targets=("hv-extension-comm",))
+    assert not Messages().filter("comm_open", opened("XModel", "ipyvolume"), rules).drop
+    assert not Messages().filter("comm_open", opened("XModel", "jupyter-matplotlib"), RULES).drop
+    comm = {"comm_id": "a", "target_name": "hv-extension-comm", "data": {}}
+    assert not Messages().filter("comm_open", dict(comm), rules).drop
+    messages = Messages()
+    assert messages.filter("comm_open", dict(comm), RULES).kinds == {held.COMM}
+    assert messages.filter("comm_msg", {"comm_id": "a", "data": {}}, RULES).drop
+
+
+def test_other_modules_load_from_listed_hosts_alone() -> None:
+    messages, tiles = Messages(), "https://{s}.tile.openstreetmap.org/{z}/{x}/{y}.png"
+    content = opened("LeafletTileLayerModel", "jupyter-leaflet", url=tiles, options={"attribution": EVIL})
+    assert held.REMOTE in messages.filter("comm_open", content, RULES).kinds
+    assert content["data"]["state"]["url"] == ""
+    assert content["data"]["state"]["options"]["attribution"] == "<img>"
+    listed = opened("LeafletTileLayerModel", "jupyter-leaflet", url=tiles)
+    Messages().filter("comm_open", listed, Outputs(hosts=("*.tile.openstreetmap.org",)))
+    assert listed["data"]["state"]["url"] == tiles
+
+
+def test_a_page_links_values_of_plain_widgets_alone() -> None:
+    messages = Messages()
+    for name, comm_id in (("IntSliderModel", "a"), ("IntTextModel", "b"), ("HTMLModel", "h")):
+        messages.filter("comm_open", opened(name, comm_id=comm_id), RULES)
+    ends = {"source": ["IPY_MODEL_a", "value"], "target": ["IPY_MODEL_b", "value"]}
+    fine = opened("LinkModel", comm_id="l", **ends)
+    assert messages.filter("comm_open", fine, RULES) == Filtered()
+    for end in (["IPY_MODEL_h", "value"], ["IPY_MODEL_unknown", "value"], ["IPY_MODEL_b", "_view_name"]):
+        content = opened("LinkModel", comm_id=f"l{end}", **(ends | {"target": end}))
+        messages.filter("comm_open", content, RULES)
+        assert content["data"]["state"]["target"] is None
+    content = update("l", target=["IPY_MODEL_h", "value"])
+    messages.filter("comm_msg", content, RULES)
+    assert content["data"]["state"]["target"] is None
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"_dom_classes": ["jp-Dialog", "mine"]},
+        {"description_allow_html": True},
+        {"outputs": [{"output_type": "display_data", "data": {"text/html": EVIL}, "metadata": {}}]},
+    ],
+)
+def test_settings_of_widgets_that_act_are_taken_out(state: dict[str, Any]) -> None:
+    content = opened("OutputModel", "@jupyter-widgets/output", **state)
+    assert Messages().filter("comm_open", content, Outputs(html="sanitize")).changed
+    assert "jp-Dialog" not in str(content)
+    assert "onerror" not in str(content)
+    assert "'description_allow_html': True" not in str(content)
+
+
+def test_pictures_and_styles_of_widgets_load_nothing() -> None:
+    address = opened("ImageModel", format="url")
+    assert Messages().filter("comm_open", address, RULES).kinds == {held.REMOTE}
+    style = opened("LabelStyleModel", background="url(//a.b)", text_color="rgb(1, 2, 3)")
+    assert Messages().filter("comm_open", style, RULES).kinds == {held.REMOTE}
+    assert style["data"]["state"]["background"] == ""
+    assert style["data"]["state"]["text_color"] == "rgb(1, 2, 3)"
+
+
+def test_payloads_that_trap_are_left_out() -> None:
+    content: dict[str, Any] = {
+        "status": "ok",
+        "payload": [
+            {"source": "page", "data": {"text/html": EVIL, "text/plain": "x"}, "start": 0},
+            {"source": "set_next_input", "text": "print(1)", "replace": True},
+            {"source": "set_next_input", "text": "%sentinel_trust_output scripts", "replace": True},
+            {"source": "set_next_input", "text": "a\u202eb", "replace": False},
+            {"source": "edit_magic", "filename": "/etc/passwd", "line_number": 1},
+        ],
+        "user_expressions": {"a": {"status": "ok", "data": {"text/html": EVIL}, "metadata": {}}},
+    }
+    told = Messages().filter("execute_reply", content, Outputs(html="sanitize"))
+    assert held.PAYLOAD in told.kinds
+    assert [one["source"] for one in content["payload"]] == ["page", "set_next_input"]
+    assert content["payload"][0]["data"]["text/html"] == "<img>"
+    assert content["user_expressions"]["a"]["data"]["text/html"] == "<img>"
+
+
+def test_answers_of_other_kinds_are_looked_through() -> None:
+    content: dict[str, Any] = {"body": {"data": {"text/html": EVIL}}}
+    assert Messages().filter("debug_reply", content, Outputs(html="sanitize")).changed
+    assert content["body"]["data"]["text/html"] == "<img>"
+    links = {
+        "help_links": [{"text": "a", "url": "javascript:x"}, {"text": "b", "url": "https://docs.python.org"}]
+    }
+    Messages().filter("kernel_info_reply", links, RULES)
+    assert links["help_links"] == [{"text": "b", "url": "https://docs.python.org"}]
+
+
+def test_escapes_go_from_streams_and_errors() -> None:
+    stream = {"name": "stdout", "text": "a\x1b]52;c;x\x07b"}
+    assert Messages().filter("stream", stream, RULES).changed
+    assert stream["text"] == "ab"
+    error = {"ename": "E\x1b[2J", "evalue": "v", "traceback": ["\x1b[31mred\x1b[0m", "\x1b[2Jx"]}
+    Messages().filter("error", error, RULES)
+    assert error == {"ename": "E", "evalue": "v", "traceback": ["\x1b[31mred\x1b[0m", "x"]}
