@@ -108,7 +108,9 @@ def test_a_malformed_packet_is_a_protocol_error_and_leaks_no_descriptor(pair: Pa
 def test_more_descriptors_than_allowed_are_a_protocol_error_and_leak_none(pair: Pair) -> None:
     """The Linux kernel cuts the list; what it did install is closed."""
     before = _open_fds()
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * 40))]
+    rights = [
+        (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * (protocol.MAXIMUM_DESCRIPTORS + 8)))
+    ]
     pair[0].sendmsg([b"{}"], rights)
     with pytest.raises(ProtocolError):
         protocol.receive(pair[1])
