@@ -80,7 +80,7 @@ class JupyterServer:
                 command, env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=root
             )
         try:
-            wait_until(self._answers, "the server answers", seconds=60)
+            wait_until(self._answers, "the server answers", seconds=180)
         except BaseException:
             self.close()
             raise
