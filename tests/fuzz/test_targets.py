@@ -26,7 +26,6 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[str]
         text=True,
         check=False,
         cwd=folder,
-        timeout=500,
     )
     lines = [line.split() for line in done.stdout.splitlines()]
     return {line[0]: (line[1:], done.stderr[-8000:]) for line in lines if line and line[0] in TARGETS}

@@ -16,7 +16,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 from fuzz_mutation import inputs  # noqa: E402
 from fuzz_targets import TARGETS, crashes, seeds  # noqa: E402
 
-EXAMPLES = 120
+EXAMPLES = 60
 
 
 def _try(name: str) -> None:
