@@ -69,7 +69,8 @@ def test_thread_that_is_left_running_uses_up_its_cells_seconds(book: Notebook) -
     number = book.run("import os; print(os.getpid())").text.strip()
     assert book.run(_LEAVES_A_THREAD).reply["status"] == "ok"
     assert number in _workers(book)
-    wait_until(lambda: number not in _workers(book), "the worker is ended")
+    # By processor seconds, of which a busy machine gives few.
+    wait_until(lambda: number not in _workers(book), "the worker is ended", 200)
     # A cell that was sent before the host has heard of it is told of the death.
     wait_until(lambda: book.run("print(1)").text == "1\n", "the next worker runs cells")
 

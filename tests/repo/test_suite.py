@@ -6,6 +6,9 @@ import ast
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import lacking
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,6 +25,7 @@ SKIPS = {
     "kernel/conftest.py": "what plain ipykernel does not do, in tests that run both",
     "limits/test_backend.py": "control groups of version 2 have a machine of their own: vm",
     "mcp/test_asking.py": "an answer that one of the protocol's two forms has no message for",
+    "sandbox/test_landlock_rung.py": "root's own side, and the ordinary user's",
     "sandbox/test_rules_driven.py": "machine",
     "support/lacking.py": "the one place",
     "unit/worker/test_failed_call.py": "an older Python does less",
@@ -75,3 +79,22 @@ def test_what_is_missing_is_never_hidden_from_ci() -> None:
 def test_nothing_sleeps_where_a_condition_can_be_waited_for() -> None:
     found = used({"sleep"}, lambda name, function: (name, function) in SLEEPS)
     assert not found, f"wait by way of support/waiting.py: {found}"
+
+
+@pytest.mark.parametrize("must_run", [True, False])
+def test_what_is_lacking_fails_where_every_test_must_run(
+    monkeypatch: pytest.MonkeyPatch, *, must_run: bool
+) -> None:
+    monkeypatch.setattr(lacking, "MUST_RUN", must_run)
+    monkeypatch.setattr(lacking.os, "geteuid", lambda: 1000)
+    outcome = pytest.fail.Exception if must_run else pytest.skip.Exception
+    with pytest.raises(outcome, match=r"no-such-program is not installed \(apt-get install its-package\)"):
+        lacking.need_program("no-such-program", package="its-package")
+    with pytest.raises(outcome, match=r"no_such_module: No module named"):
+        lacking.need_module("no_such_module")
+    with pytest.raises(outcome, match="a network"):
+        lacking.need_root("a network")
+    with pytest.raises(pytest.skip.Exception):
+        lacking.roots_side()
+    with pytest.raises(pytest.skip.Exception, match="not in CI"):
+        lacking.lacking_beyond_ci("torch", "no torch")
