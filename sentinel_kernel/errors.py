@@ -53,6 +53,8 @@ class BootError(SentinelError):
         super().__init__(message, remedy)
         self.step = step
         self.errno = errno
+        self.lesser = ""
+        """Why a lesser rung of the isolation ladder could not be had either, where it was tried."""
 
 
 class ProtocolError(SentinelError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -21,6 +22,7 @@ if __name__ == "__main__":
     # Started by path under -I, which keeps both the folder and PYTHONPATH away.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from sentinel_kernel import rung_probes
 from sentinel_kernel.abi.landlock import AccessFs, Scope
 from sentinel_kernel.abi.mount import MountAttributes, MountFlags
 from sentinel_kernel.abi.sched import CloneFlags
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _PROBE_SECONDS: Final = 30
 _RESULT_BYTES: Final = 4096
+_HELD_MS: Final = 10_000
 _REFUSED: Final = 42  # an errno that no system call gives by itself
 
 
@@ -125,7 +128,7 @@ def _pidfd() -> str:
 
 def _notifications() -> str:
     seccomp.check_notification_sizes()
-    number = NUMBERS["keyctl"]
+    number = NUMBERS["ioprio_get"]  # which no container's own filter refuses before ours holds it
     allow, notify = 0x7FFF0000, 0x7FC00000
     program = b"".join(
         struct.pack("=HBBI", *instruction)
@@ -141,12 +144,17 @@ def _notifications() -> str:
     child = os.fork()
     if child == 0:
         try:
-            namespaces.join_new_session_keyring()
+            process.io_priority(os.getpid())
         except OSError as error:
             os._exit(error.errno or 1)
         os._exit(0)
-    while (held := listener.receive()) is None:
-        pass
+    poll = select.poll()
+    poll.register(listener.descriptor, select.POLLIN)
+    held = None
+    while held is None:
+        if not any(event & select.POLLIN for _, event in poll.poll(_HELD_MS)):
+            raise UnsupportedHost("a call was not held: a filter around this process answered it first")
+        held = listener.receive()
     listener.refuse(held.id, _REFUSED)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status != _REFUSED:
@@ -258,6 +266,21 @@ PROBES: Final = (
         _landlock,
         needed=False,
         remedy="It needs Linux 5.13 or newer, with landlock in the boot parameter lsm=.",
+    ),
+    Probe(
+        "memory",
+        "reading held calls",
+        "the arguments of a refused call are told",
+        rung_probes.memory,
+        remedy="As root: sysctl -w kernel.yama.ptrace_scope=1",
+    ),
+    Probe(
+        "landlock_rung",
+        "the landlock rung",
+        "a lesser sandbox where namespaces are refused",
+        rung_probes.landlock_rung,
+        needed=False,
+        remedy="It needs Linux 6.12 or newer, with landlock in the boot parameter lsm=.",
     ),
     Probe(
         "idmapped_mounts",

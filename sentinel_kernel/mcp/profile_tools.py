@@ -69,6 +69,7 @@ class ProfileTools:
             "network": network(policy),
             "limits": list(limits(profile.resources)),
             "writes": "held in the sandbox" if files.allow_write_overlay else "refused in the workspace",
+            "minimum_isolation": profile.minimum_isolation,
             "folders": [f"{mount.path} ({mount.mode})" for mount in files.mounts],
         }
 

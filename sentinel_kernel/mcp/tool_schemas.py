@@ -255,6 +255,7 @@ _PROFILE_FIELDS: Json = {
     "network": STRING,
     "limits": _STRINGS,
     "writes": STRING,
+    "minimum_isolation": STRING,
     "folders": _STRINGS,
     "may_switch": _SWITCH,
 }

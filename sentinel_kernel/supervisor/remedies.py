@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno as errno_numbers
 
-from sentinel_kernel.errors import ProfileError, SentinelError
+from sentinel_kernel.errors import BootError, ProfileError, SentinelError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ def describe(error: SentinelError) -> dict[str, Any]:
     step = getattr(error, "step", "prepare")
     number = getattr(error, "errno", None) or None
     cause_en, cause_zh, remedy_en, remedy_zh = _words(step, number, error)
+    if isinstance(error, BootError) and error.lesser:
+        lesser = error.lesser
+        cause_en += f" Nor could a lesser sandbox be made, on the landlock rung: {lesser}"
+        cause_zh += f" 较低的 landlock 级别也无法建立：{lesser}"
     return {
         "step": step,
         "errno": number,

@@ -73,11 +73,27 @@ def start_lesser(
     """Start the sandbox on the landlock rung, where ``why``, which the full one failed by, is a reason to.
 
     Raises:
-        BootError: ``why``, or what the landlock rung failed by.
+        BootError: ``why``, which holds what the landlock rung failed by.
 
     """
     if not is_for_lesser(why):
         raise why
+    try:
+        return _start(preparation, package_directory, why, make_filter, backend, fault)
+    except BootError as error:
+        if error is not why:
+            why.lesser = f"{error.message} {error.remedy}".strip()
+        raise why from None
+
+
+def _start(
+    preparation: Preparation,
+    package_directory: str,
+    why: BootError,
+    make_filter: Callable[[Preparation], bytes],
+    backend: Backend,
+    fault: tuple[str, int] | None,
+) -> tuple[Preparation, ListedSandbox]:
     from sentinel_kernel.supervisor.rung_calls import RungCalls  # noqa: PLC0415 - only where it is to be had
     from sentinel_kernel.supervisor.rung_sandbox import start_listed  # noqa: PLC0415 - as above
 

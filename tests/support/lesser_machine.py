@@ -1,9 +1,10 @@
 """Runs a command as on a machine that refuses what the full rung is made of, and leaves this machine as it is.
 
 Run as a script: ``lesser_machine.py HOW COMMAND…``. ``no_namespaces``: in a user namespace of its own whose
-user.max_user_namespaces is 0. ``docker``: under a filter as Docker's default one, with Docker's capabilities where
-started by root. ``covered_proc``: where parts of /proc are covered, as in a container that may make user namespaces.
-``old_landlock``/``no_landlock``: under a filter that answers as a Linux kernel without it (ENOSYS).
+user.max_user_namespaces is 0; ``repairable_namespaces`` keeps the right to set it. ``docker``: under a filter as
+Docker's default one, with Docker's capabilities where started by root. ``covered_proc``: where parts of /proc are
+covered, as in a container that may make user namespaces. ``no_landlock``: under a filter that answers as a Linux kernel
+without it (ENOSYS).
 """
 
 from __future__ import annotations
@@ -90,9 +91,23 @@ def _drop_capabilities() -> None:
         sys.argv[2:2] = ["setpriv", f"--bounding-set={kept}", "--inh-caps=-all", "--"]
 
 
+def _keep_capabilities() -> None:
+    """Keep what root of the own user namespace may, across exec: its settings can be written again."""
+    header, data = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    _checked(_LIBC.capget(header, data), "capget")
+    for half in (0, 3):
+        data[half + 2] = data[half + 1]
+    _checked(_LIBC.capset(header, data), "capset")
+    for capability in range(41):
+        _LIBC.prctl(47, 2, capability, 0, 0)  # PR_CAP_AMBIENT_RAISE
+
+
 def _become(how: str) -> None:
     if how == "no_namespaces":
         _no_namespaces()
+    elif how == "repairable_namespaces":
+        _no_namespaces()
+        _keep_capabilities()
     elif how == "covered_proc":
         _covered_proc()
     elif how == "docker":
