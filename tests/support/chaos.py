@@ -102,6 +102,7 @@ class Chaos:
         if pid is None:
             return
         kernel.disturbed.set()
+        kernel.acts.append((time.monotonic(), act))
         with contextlib.suppress(ProcessLookupError):
             if what == "kill":
                 os.kill(pid, signal.SIGKILL)

@@ -92,6 +92,8 @@ class Driven:
         self.ended = threading.Event()
         self.disturbed = threading.Event()
         """Something was done to this kernel since its last cell: its variables may be gone."""
+        self.acts: list[tuple[float, str]] = []
+        """When something was done to it, and what."""
         self.cells = self.deaths = self.restarts = self.total = 0
         self.took: list[tuple[float, float]] = []
         """When each cell ended, and how long it took, in seconds."""
@@ -125,16 +127,26 @@ class Driven:
             except ConnectionError:
                 self._restart()
             except Exception as fault:  # noqa: BLE001 - it is what the run is to show
-                self.wrong.append(f"kernel {self.number} ({self.kind}): {fault!r}")
+                self._tell(repr(fault))
                 return
             self.cells += 1
             self.ended.wait(0.02)
+
+    def _tell(self, what: str) -> None:
+        """Take note of what is wrong, with what was done before and what the kernel said."""
+        now = time.monotonic()
+        acts = ", ".join(f"{act} {now - at:.1f} s before" for at, act in self.acts[-6:])
+        said = (self.folder / "kernel.log").read_text(errors="replace")[-1500:]
+        there = roles(self.host)
+        self.wrong.append(
+            f"kernel {self.number} ({self.kind}): {what}; {acts or 'nothing was done'}; {there}; {said}"
+        )
 
     def _restart(self) -> None:
         """Do as a server does where the host has died."""
         self.restarts += 1
         if not self.disturbed.is_set() and self.kind != HOSTILE:
-            self.wrong.append(f"kernel {self.number} ({self.kind}): its host ended by itself")
+            self._tell("its host ended by itself")
         self.client.stop_channels()
         self.manager.restart_kernel(now=True)
         self._connect()
@@ -173,19 +185,22 @@ class Driven:
             "total = globals().get('total', 0) + 1\nwith open('count.csv', 'w') as file: file.write(str(total))\n"
             "print(total, sum(range(1000)))"
         )
-        reply, printed = self._ask(code)
+        try:
+            reply, printed = self._ask(code)
+        except ConnectionError:
+            if disturbed:
+                self.disturbed.set()
+            raise
         disturbed |= self.disturbed.is_set()
         if reply["status"] == "ok":
             now = int(printed.split()[0])
             if now != self.total + 1 and not (disturbed and now == 1):
-                self.wrong.append(f"kernel {self.number} ({self.kind}): {now} follows {self.total}")
+                self._tell(f"{now} follows {self.total}")
             self.total = now
         else:
             self.deaths += 1
             if not disturbed:
-                self.wrong.append(
-                    f"kernel {self.number} ({self.kind}): {reply.get('ename')} {reply.get('evalue')}"
-                )
+                self._tell(f"{reply.get('ename')} {reply.get('evalue')}")
             self.disturbed.set()
 
     def _hostile(self) -> None:
