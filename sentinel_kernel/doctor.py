@@ -44,7 +44,8 @@ def boot_a_sandbox() -> tuple[str, str]:
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, tempfile.TemporaryDirectory(prefix="sentinel-doctor-") as workspace:
-        os.chmod(workspace, 0o755)  # as a folder of notebooks: on the landlock rung root's sandbox is an ordinary id
+        # As a folder of notebooks: on the landlock rung a sandbox of root's runs as an ordinary id.
+        os.chmod(workspace, 0o755)  # noqa: S103 - there is nothing in it
         with theirs:
             child = spawn(theirs.fileno())
         ours.settimeout(_TRIAL_SECONDS)
