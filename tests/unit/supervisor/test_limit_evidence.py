@@ -138,16 +138,49 @@ def test_room_that_was_only_asked_for_is_never_certain(
 
 @pytest.mark.parametrize(("borne_out", "guessed"), [(True, False), (False, True)])
 def test_memory_that_was_only_asked_for_is_never_certain(borne_out: bool, guessed: bool) -> None:
-    def refused(size: int | None, *, held: int = 0) -> dict[str, Any] | None:  # noqa: ARG001 - the meter's
+    def refused(size: int | None, *, held: int = 0, sure: bool = False) -> dict[str, Any] | None:  # noqa: ARG001 - the meter's
+        assert not sure
         return {"name": "memory"} if borne_out or size else None
 
     none: Any = None
     meter: Any = SimpleNamespace(refused=refused)
-    current: Any = SimpleNamespace(worker_pid=os.getpid())
+    plan = SimpleNamespace(sizes=SimpleNamespace(memory_bytes=1 << 30))
+    current: Any = SimpleNamespace(
+        worker_pid=os.getpid(), limits_set=set(), preparation=SimpleNamespace(plan=plan)
+    )
     entry: Any = SimpleNamespace(site="", size=1 << 50, held=0)
     told = LimitEvidence(none, meter).measured(current, "memory", entry)
     assert told is not None
     assert told.get("guessed", False) is guessed
+
+
+@pytest.mark.parametrize(
+    ("size", "limit", "set_inside", "sure"),
+    [
+        (80 << 20, 300 << 20, False, True),
+        (80 << 20, 500 << 20, False, False),
+        (80 << 20, 300 << 20, True, False),  # perhaps the program's own limit
+        (2 << 30, 300 << 20, False, False),  # more than there ever is
+    ],
+)
+def test_an_allocation_that_the_limit_in_force_has_no_room_for(
+    monkeypatch: pytest.MonkeyPatch, size: int, limit: int, *, set_inside: bool, sure: bool
+) -> None:
+    monkeypatch.setattr(limit_evidence, "_limit_of", lambda *_: limit)
+    monkeypatch.setattr(limit_evidence, "data_held", lambda *_: 250 << 20)
+    meter: Any = SimpleNamespace(
+        refused=lambda _size, *, held=0, sure=False: {"name": "memory"} if held and sure else None
+    )
+    plan = SimpleNamespace(sizes=SimpleNamespace(memory_bytes=1 << 30))
+    current: Any = SimpleNamespace(
+        worker_pid=os.getpid(),
+        limits_set={resource.RLIMIT_DATA} if set_inside else set(),
+        preparation=SimpleNamespace(plan=plan),
+    )
+    none: Any = None
+    entry: Any = SimpleNamespace(site="", size=size, held=250 << 20)
+    told = LimitEvidence(none, meter).measured(current, "memory", entry)
+    assert told == ({"name": "memory", "guessed": True} if sure else None)
 
 
 _HELD_MIB = 300
