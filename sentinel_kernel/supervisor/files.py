@@ -231,7 +231,7 @@ class Files(Keeper):
             code = {"landlock": "rung"}.get(self._current.rung, "failed") if self._current else "no_sandbox"
             reply({"ok": False, "code": code, "message": ""})
             return
-        if self._quiet.wait and not self._runs:
+        if self._quiet.wait:  # also behind a cell's begin: what a magic asks for comes before its code
             self._look(self._quiet.take(), changed=False)
         self._token += 1
         self._asked[self._token] = identifier, reply

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_FOLDERS = 500
 _MOST_ENTRIES = 100_000
 _MOST_READS = 16
-_PAUSE_SECONDS = 0.2
+_PAUSE_SECONDS = 0.01
 _AGAIN_SECONDS = 5.0
 """Between two settings of the watches: new folders on the host need new ones."""
 

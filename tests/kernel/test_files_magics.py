@@ -141,6 +141,18 @@ def test_undo_takes_back_one_cell_after_the_other(talk: Conversation, work: Path
     assert not (work / "step1.txt").exists()
 
 
+def test_undo_knows_what_a_cell_wrote_over_in_place_among_many_files(talk: Conversation, work: Path) -> None:
+    made = talk.run(
+        "import os; os.mkdir('many')\nfor i in range(250):\n    open(f'many/{i}.xyz', 'w').write('old')"
+    )
+    assert made.content["status"] == "ok"
+    talk.run("open('many/7.xyz', 'r+').write('new')")  # as long as before: no number of the layer tells
+    undone = talk.run("%sentinel_undo\nprint(open('many/7.xyz').read(), len(os.listdir('many')))")
+    assert "7.xyz" in shown(undone)
+    assert undone.text == "old 250\n"
+    assert not [*work.glob("many/*")]
+
+
 def test_hostile_names_are_escaped_and_nothing_of_them_is_followed(talk: Conversation, work: Path) -> None:
     names = [name.encode("utf-8", "surrogateescape") for name in HOSTILE]
     talk.run(
