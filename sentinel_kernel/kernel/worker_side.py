@@ -351,7 +351,8 @@ class WorkerSide:
             forward()
             return
         self._cell_replied(cell, parts)
-        cell.answer(forward, late=host.lifecycle.kept.changed())
+        # Who has the reply may run the next cell, so what takes up all tasks has gone by then.
+        cell.answer(forward, late=bool(cell.suspects) or host.lifecycle.kept.changed())
         if cell.idle:
             host.execution.finish(cell)
 

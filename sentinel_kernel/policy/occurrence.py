@@ -134,7 +134,7 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
     allowed, own = _amount(told.get("allowed")), told.get("own") is True
     machine = told.get("machine") is True
     of_child = stage == "kill" and not died
-    killed_child = of_child and name == "memory"
+    killed_child = of_child and name in ("memory", "cpu_seconds", "wall_seconds")
     values = {}
     if machine:
         values["machine"] = "short"
@@ -144,7 +144,7 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
         values["full_of"] = "names"
     if not allowed:
         values["detail"] = shown(str(told.get("detail") or ""), 200)
-    for key, most in (("place", 100), ("ended", 20), ("grace_seconds", 20)):
+    for key, most in (("place", 100), ("ended", 20), ("left", 20), ("grace_seconds", 20)):
         if told.get(key) is not None:
             values[key] = shown(str(told[key]), most)
     made = make_occurrence(

@@ -132,17 +132,23 @@ def _limit_values(limit: Limit, violation: Violation, *, chinese: bool) -> Mappi
         "whose": whose,
         "limit": MAGIC.get(limit.name, limit.name),
         "place": violation.values.get("place") or ("该文件夹" if chinese else "the folder"),
-        "ended": _ended(violation.values.get("ended", ""), chinese=chinese),
+        "ended": _ended(violation.values, chinese=chinese),
         "grace": amount(_seconds(violation.values.get("grace_seconds", "")), "seconds", chinese=chinese),
     }
 
 
-def _ended(count: str, *, chinese: bool) -> str:
-    if not count.isdecimal() or count == "0":
-        return ""
-    if chinese:
-        return f"已结束此单元格启动的 {count} 个进程，以便其他进程可以启动。"
-    return f" The {count} that this cell had started were ended, so that others can start."
+def _ended(values: Mapping[str, str], *, chinese: bool) -> str:
+    count, left = values.get("ended", ""), values.get("left", "")
+    text = ""
+    if count.isdecimal() and count != "0":
+        text = f" The {count} that this cell had started were ended, so that others can start."
+        if chinese:
+            text = f"已结束此单元格启动的 {count} 个进程，以便其他进程可以启动。"
+    if left.isdecimal():
+        text = f" {left} are left that are older than this cell or its own threads: end those, or run %sentinel_reset."
+        if chinese:
+            text = f"仍有 {left} 个早于此单元格或属于其自身的线程：请结束它们，或运行 %sentinel_reset。"
+    return text
 
 
 def _seconds(text: str) -> float | None:

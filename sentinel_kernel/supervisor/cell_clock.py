@@ -12,9 +12,11 @@ import time
 
 from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor.clearing import LOOK_SECONDS, Clearing
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.last_words import note_place
-from sentinel_kernel.supervisor.processor_time import ProcessorTime
+from sentinel_kernel.supervisor.processes import process_seconds
+from sentinel_kernel.supervisor.processor_time import STATE, ProcessorTime, stat_fields
 from sentinel_kernel.supervisor.reached import reached
 
 TYPE_CHECKING = False
@@ -32,6 +34,11 @@ GRACE_SECONDS = 5
 _SECOND_INTERRUPT = 0.5
 """After this share of the grace a cell that goes on is interrupted once more."""
 
+_GIVEN_SHARE, _PATIENCE, _MOST_PATIENCE = 0.8, 0.1, 8
+"""The grace is over once the worker had a processor for most of it, or wanted none; on a busy machine that is looked at
+after each tenth of the grace, up to eight times as long."""
+
+_RUNS = ("R", "D")
 _AFTER_SECONDS = 0.5
 _BUSY_SHARE = 0.1
 """A cell that has said that it ended is looked at so often, until what goes on takes less than this of a processor:
@@ -60,11 +67,20 @@ class _Cell(MutableRecord):
     """How long its wall clock has stood, in all."""
     waits_for: set[str] = fresh(default_factory=set)
     """Why its wall clock stands: input, question."""
+    began_at: float = fresh(default_factory=lambda: time.clock_gettime(time.CLOCK_BOOTTIME))
+    """When it began on the clock of a process's start time."""
+    cleared: bool = False
     asks_since: float | None = None
     cpu_at_question: float = 0.0
     interrupted: float | None = None
     again: bool = False
     """It was interrupted a second time."""
+    first_interrupted: float = 0.0
+    worker_used: float = 0.0
+    """The worker's processor time when it was interrupted first."""
+    patient_until: float = 0.0
+    clearing: Clearing | None = None
+    """What goes on after its end is being ended."""
     over: str = ""
     """The limit that it was interrupted for."""
     looked_after: float | None = None
@@ -85,10 +101,12 @@ class CellClock(Keeper):
         tell: Callable[[str, dict[str, Any]], None],
         interrupt: Callable[[Current], object],
         asks: Callable[[], bool],
+        host_pid: Callable[[], int] = lambda: 0,
     ) -> None:
         self._tell = tell
         self._interrupt = interrupt
         self._asks = asks
+        self._host_pid = host_pid
         self._asked = False
         self._current: Current | None = None
         self._sandbox: Sandbox | None = None
@@ -183,13 +201,19 @@ class CellClock(Keeper):
         for cell in list(self._cells.values()):
             if self._wait(cell, sizes) > 0:
                 continue
-            if not self._goes_on(cell):
+            if cell.clearing is None and not self._goes_on(cell):
                 del self._cells[cell.msg_id]
+                continue
+            if cell.clearing is None and self._is_starved(cell, current, sizes):
+                cell.patient_until = time.monotonic() + _grace(sizes) * _PATIENCE
                 continue
             if cell.interrupted is not None and not cell.again:
                 # Python loses an interrupt that comes while it forks, or in a destructor.
                 cell.again = True
                 self._interrupt(current)
+                continue
+            if cell.interrupted is not None and cell.looked_after is not None and not cell.cleared:
+                self._end_rest(cell, current, sizes)
                 continue
             if cell.interrupted is not None:
                 # Said once: the next kill, if this one fails, is a grace later.
@@ -197,12 +221,40 @@ class CellClock(Keeper):
                 return {"kind": "limit", "limit": self._event(cell, current, sizes, "kill")}
             cell.over = self._over(cell, sizes)
             if cell.over:
-                cell.interrupted = time.monotonic()
+                cell.interrupted = cell.first_interrupted = time.monotonic()
+                cell.worker_used = process_seconds(current.worker_pid) or 0.0
                 limit = self._event(cell, current, sizes, "interrupt")
                 note_place(current, limit)
                 self._tell(protocol.EVENT_LIMIT, {"generation": self._generation, "limit": limit})
                 self._interrupt(current)
         return None
+
+    def _is_starved(self, cell: _Cell, current: Current, sizes: Sizes) -> bool:
+        """Tell whether the worker was interrupted and has hardly had a processor since, or the host has none.
+
+        To show an error takes some tenths of a second of it, which on a busy machine are seconds.
+        """
+        grace = _grace(sizes)
+        if cell.interrupted is None or time.monotonic() > cell.first_interrupted + grace * _MOST_PATIENCE:
+            return False
+        used = process_seconds(current.worker_pid)
+        waits = _wants_processor(current.worker_pid) and used is not None
+        # The host may have that the cell has ended, and not had the time to pass it on.
+        return (waits and (used or 0.0) - cell.worker_used < grace * _GIVEN_SHARE) or _wants_processor(
+            self._host_pid()
+        )
+
+    def _end_rest(self, cell: _Cell, current: Current, sizes: Sizes) -> None:
+        """End what a cell that has ended itself has started: the worker, and with it the variables, goes last."""
+        cell.clearing = cell.clearing or Clearing(current, cell.began_at)
+        if not cell.clearing.step():
+            return
+        if cell.clearing.ended:
+            limit = self._event(cell, current, sizes, "kill")
+            self._tell(protocol.EVENT_LIMIT, {"generation": self._generation, "limit": limit})
+        cell.clearing, cell.cleared = None, True
+        cell.interrupted = cell.looked_after = time.monotonic()
+        cell.used_after = self._look()
 
     def _sizes(self) -> Sizes | None:
         """Return the limits in force where they limit seconds."""
@@ -214,8 +266,11 @@ class CellClock(Keeper):
     def _wait(self, cell: _Cell, sizes: Sizes) -> float:
         """Return in how many seconds there is something to do about ``cell``."""
         now = time.monotonic()
+        if cell.clearing is not None:
+            return LOOK_SECONDS
         if cell.interrupted is not None:
-            return cell.interrupted + _grace(sizes) * (1 if cell.again else _SECOND_INTERRUPT) - now
+            due = cell.interrupted + _grace(sizes) * (1 if cell.again else _SECOND_INTERRUPT)
+            return max(due, cell.patient_until) - now
         if cell.looked_after is not None:
             return cell.looked_after + _AFTER_SECONDS - now
         self._start_counting(cell)  # the limit may be younger than the cell
@@ -293,6 +348,11 @@ class CellClock(Keeper):
             "msg_id": cell.msg_id,
             "grace_seconds": _grace(sizes),
         }
+
+
+def _wants_processor(pid: int) -> bool:
+    fields = stat_fields(pid)
+    return bool(fields) and fields[STATE] in _RUNS
 
 
 def _grace(sizes: Sizes) -> int:

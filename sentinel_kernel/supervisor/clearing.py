@@ -1,17 +1,23 @@
 """Ends what a cell has started where it takes up all tasks of a sandbox, a turn at a time, until it is gone.
 
 Else nothing could be started any more, not even by the worker itself. Its own threads can't be ended, and what is older
-than the cell is left alone.
+than the cell is left alone. Of processes that end where they are refused another one there are few at any one moment:
+those that still multiply are ended too, the others are the cell's to keep. What has ended counts as a task until its
+parent takes note of it: the worker is asked to.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
 
-from sentinel_kernel.supervisor.processes import processes_below, same_sandbox
-from sentinel_kernel.supervisor.processor_time import ENDED, START, STATE, THREADS, stat_fields
+from sentinel_kernel.linux.process import signal_thread
+from sentinel_kernel.supervisor.processes import process_seconds, processes_below, same_sandbox
+from sentinel_kernel.supervisor.processor_time import ENDED, START, STATE, count_tasks, stat_fields
+from sentinel_kernel.supervisor.thread_signals import catches
+from sentinel_kernel.supervisor.worker_link import MEMORY_SIGNAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +32,16 @@ _SECONDS = 8.0
 _TURN_SECONDS = 0.2
 """So long the supervisor serves nobody else: what forks without end must be stopped faster than it forks."""
 
+_WATCHED_SECONDS = 4.0
+"""So long is looked whether what was started multiplies, where it is not clear before."""
+
+_CALM_SECONDS = 0.05
+"""A process that runs, has used so much of a processor and forked nothing, does something else."""
+
+_REAPED_SECONDS = 2.0
+"""So long the worker may take to take note of its children that have ended."""
+
+_RUNS = ("R", "D")
 _PARENT = 1
 """As the fields of processor_time."""
 
@@ -35,8 +51,11 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 class Clearing:
     """What was started in one sandbox since a moment is stopped, then killed, then awaited."""
 
-    def __init__(self, current: Current, began: float) -> None:
-        """End what has started since ``began``, in seconds on the clock of a process's start time (since the boot)."""
+    def __init__(self, current: Current, began: float, *, crowded: bool = True) -> None:
+        """End what has started since ``began``, in seconds on the clock of a process's start time (since the boot).
+
+        Where that is not ``crowded``, only if it multiplies.
+        """
         self.ended = 0
         """How many processes were killed."""
         self._current = current
@@ -44,9 +63,41 @@ class Clearing:
         self._stopped: set[int] = set()
         self._killed: set[int] = set()
         self._deadline = time.monotonic() + _SECONDS
+        self._watched_until = 0.0 if crowded else time.monotonic() + _WATCHED_SECONDS
+        self._seen: dict[int, float] | None = None
+        """Process -> what it had used of a processor when it was seen first."""
+        self._gone = False
+        self._reaped_until = 0.0
 
     def step(self) -> bool:
         """Go on; True when it is over: all have gone, or it takes too long."""
+        if self._watched_until:
+            calm = self._is_calm()
+            if calm is None:
+                return False
+            self._watched_until, self._gone = 0.0, calm
+        if not self._gone and not self._end_all():
+            return False
+        self._gone = True
+        return self._is_reaped()
+
+    def _is_calm(self) -> bool | None:
+        """Tell whether what was started does anything but fork; None: that is not known yet."""
+        started = self._started()
+        if self._seen is None:
+            self._seen = {pid: process_seconds(pid) or 0.0 for pid in started}
+        relatives = {self._current.sandbox.pid, self._current.worker_pid, *started, *self._seen}
+        if any(pid not in self._seen and _parent(pid) in relatives for pid in started):
+            return False
+        undecided = any(not self._does_other_things(pid) for pid in self._seen)
+        return None if undecided and time.monotonic() < self._watched_until else True
+
+    def _does_other_things(self, pid: int) -> bool:
+        fields, used = stat_fields(pid), process_seconds(pid)
+        before = self._seen[pid] if self._seen is not None else 0.0
+        return not fields or fields[STATE] not in _RUNS or used is None or used - before >= _CALM_SECONDS
+
+    def _end_all(self) -> bool:
         until = min(time.monotonic() + _TURN_SECONDS, self._deadline)
         while new := [pid for pid in self._started() if pid not in self._stopped]:
             # Stopped first: what is killed one by one is replaced by what the others fork meanwhile.
@@ -65,14 +116,27 @@ class Clearing:
             map(self._leaves, self._killed & set(processes_below(self._current.sandbox.pid)))
         )
 
+    def _is_reaped(self) -> bool:
+        """Have the worker take note of its children that have ended; True once it has, or does not."""
+        worker = self._current.worker_pid
+        if not any(
+            (fields := stat_fields(pid)) and fields[STATE] in ENDED and int(fields[_PARENT]) == worker
+            for pid in processes_below(self._current.sandbox.pid)
+        ):
+            return True
+        if not self._reaped_until:
+            self._reaped_until = time.monotonic() + _REAPED_SECONDS
+            pipe = self._current.word_pipe
+            if pipe < 0 or not catches(worker, MEMORY_SIGNAL):
+                return True
+            with contextlib.suppress(OSError):  # full, where a cell keeps it so
+                os.write(pipe, b"reap\n")
+                signal_thread(worker, worker, MEMORY_SIGNAL)
+        return time.monotonic() >= self._reaped_until
+
     def tasks_left(self) -> int:
-        """Return how many tasks count still; those that have ended, and that the worker reaps, do not."""
-        worker, count = self._current.worker_pid, 0
-        for pid in processes_below(self._current.sandbox.pid):
-            fields = stat_fields(pid)
-            if fields and not (fields[STATE] in ENDED and int(fields[_PARENT]) == worker):
-                count += int(fields[THREADS])
-        return count
+        """Return how many tasks count still; those that have ended do, until their parent takes note of it."""
+        return count_tasks(self._current)
 
     def _leaves(self, pid: int) -> bool:
         """Tell whether one that was killed has yet to go: to end, or to be reaped by init, which does that at once.
@@ -114,3 +178,9 @@ class Clearing:
         finally:
             os.close(pidfd)
         return False
+
+
+def _parent(pid: int) -> int:
+    """Return the parent of a process; 0 where that is gone."""
+    fields = stat_fields(pid)
+    return int(fields[_PARENT]) if fields else 0

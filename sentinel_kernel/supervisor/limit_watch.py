@@ -134,9 +134,10 @@ class LimitWatch(Keeper):
                 found |= _filled_at(current, found["name"])
             if found is None or (found["name"] in self._told and found["name"] != "pids"):
                 continue
-            if found["name"] == "pids" and found["used"] >= found["allowed"] * _CROWDED:
+            if found["name"] == "pids" and clearing is None:
                 # Where each copy forks until it is refused, and ends then, they are all but all only now and then.
-                clearing = (Clearing(current, self._began), found)
+                crowded = count_tasks(current) >= found["allowed"] * _CROWDED
+                clearing = (Clearing(current, self._began, crowded=crowded), found)
             else:
                 self._event(message, found)
         if clearing is None:
@@ -170,9 +171,10 @@ class LimitWatch(Keeper):
         if not clearing.step():
             return
         self._clearing = None
-        # What is older than the cell may hold the room still: then nothing is said of room for others.
-        roomy = clearing.tasks_left() < found["allowed"] * _FULL
-        self._event(message, {**found, "ended": clearing.ended if roomy else 0})
+        # What is older than the cell may hold the room still, or take longer than the cell's end can wait.
+        left = clearing.tasks_left()
+        told = {} if left < found["allowed"] * _FULL else {"left": left}
+        self._event(message, {**found, "ended": clearing.ended, **told})
         self._look_around(current, message)
 
     def _look_around(self, current: Current, message: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import time
 from collections import deque
 
 from sentinel_kernel.linux.memory import read_memory
+from sentinel_kernel.policy.action import ALLOW
 from sentinel_kernel.policy.asking import NOBODY
 from sentinel_kernel.policy.request import Request, pointer_copies
 from sentinel_kernel.policy.resource import OUTSIDE_NETWORK
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.network.connects import Connects
     from sentinel_kernel.supervisor.placing import Places
     from sentinel_kernel.supervisor.questions import Questions
+    from sentinel_kernel.supervisor.rung_calls import RungCalls
     from sentinel_kernel.supervisor.shares import Shares
 
-    from sentinel_kernel.supervisor.rung_calls import RungCalls
 _COMMAND_BYTES = 200
 _A_TURN = 64
 _REMEMBERED = 256
@@ -108,6 +109,11 @@ class NotificationHandler:
             return False
 
     def _serve(self, notification: Notification) -> bool:
+        if self.rung is not None and self.rung.lists(notification.number) and self._allows(notification):
+            # Nothing is copied: whose memory is closed to us may open folders all the same, as Landlock says.
+            if not self.rung.list_folder(notification):
+                self._listener.proceed(notification.id)
+            return False
         copies = pointer_copies(notification.number, notification.architecture)
         pid = self._process_of(notification.thread)
         registers = None
@@ -148,6 +154,11 @@ class NotificationHandler:
             copied=copied,
         )
         return self._answer(notification, request, registers)
+
+    def _allows(self, notification: Notification) -> bool:
+        """Tell whether the policy in force lets a call go on without a word, by its registers."""
+        decision = self._policy.decide(notification.architecture, notification.number, notification.arguments)
+        return decision.action == ALLOW
 
     def _answer(
         self, notification: Notification, request: Request, registers: tuple[object, ...] | None

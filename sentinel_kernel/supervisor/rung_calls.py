@@ -83,10 +83,9 @@ class RungCalls:
             "sched_setattr": lambda held, _: self._aim(held, 0),
             "setpriority": lambda held, _: self._aim(held, 1, which=0, processes=0),
             "ioprio_set": lambda held, _: self._aim(held, 1, which=0, processes=1),
-            "open": lambda held, _: self._list(held, _AT_FDCWD, 0, 1),
-            "openat": lambda held, _: self._list(held, signed(held.arguments[0]), 1, 2),
         }
         self._calls = {machine[name]: call for name, call in calls.items() if name in machine}
+        self._lister = {machine[name]: name for name in ("open", "openat") if name in machine}
         self._folders: dict[str, int] = {}
         for path in (*lists.writable, *lists.split):
             flags = os.O_DIRECTORY | os.O_CLOEXEC | (os.O_PATH if path in lists.writable else os.O_RDONLY)
@@ -242,11 +241,19 @@ class RungCalls:
 
     # --- folders in which something is hidden
 
-    def _list(self, notification: Notification, folder: int, path: int, flags: int) -> bool:
+    def lists(self, number: int) -> bool:
+        """Tell whether a call may open a folder to list it."""
+        return number in self._lister
+
+    def list_folder(self, notification: Notification) -> bool:
         """Open a folder that Landlock keeps shut, because a rule for it would open what is hidden in it too.
 
-        The names in it are all that it gives: what is opened below it is judged by its own place.
+        The names in it are all that it gives: what is opened below it is judged by its own place. False where it is
+        none of those, and Landlock is to decide.
         """
+        by_name = self._lister[notification.number] == "open"
+        folder = _AT_FDCWD if by_name else signed(notification.arguments[0])
+        path, flags = (0, 1) if by_name else (1, 2)
         if notification.arguments[flags] & (_O_TMPFILE | os.O_PATH):
             return False
         try:

@@ -71,7 +71,7 @@ class Watchers:
         self._send = send
         self.questions = Questions(lambda fields: send(protocol.EVENT_ASK, fields), ledger, keepers)
         self.meter = Meter(self._tell)
-        self.clock = CellClock(self._tell, interrupt, lambda: self.questions.waiting > 0)
+        self.clock = CellClock(self._tell, interrupt, lambda: self.questions.waiting > 0, host_pid)
         self.share = ProcessorShare()
         self._limits = LimitWatch(self._tell)
         self.way_out: WayOut | None = None

@@ -31,8 +31,8 @@ _RUN_CODE = InteractiveShell.run_code.__code__
 def raise_at(number: int, words: int) -> None:
     """Raise MemoryError at signal ``number``, with the text that the pipe ``words`` holds (``error``).
 
-    Only while a cell's own code runs in the main thread: elsewhere it would end the kernel instead of the cell. Without
-    words the signal asks for the heap's free pages.
+    Only while a cell's own code runs in the main thread: elsewhere it would end the kernel instead of the cell. Other
+    words are asked for between cells (``processors``, ``reap``); without any the signal asks for the heap's free pages.
     """
 
     def stop(_number: int, frame: FrameType | None) -> None:
@@ -41,6 +41,10 @@ def raise_at(number: int, words: int) -> None:
         except OSError:  # the cell's code has read or closed it
             lines = []
         told = dict(line.partition(" ")[::2] for line in lines)
+        if "reap" in told:
+            from sentinel_kernel.worker.reaping import reap_children  # noqa: PLC0415 - behind a bomb of processes alone
+
+            reap_children()
         if "processors" in told:
             _size_thread_pools(told["processors"])
         if "error" in told and _in_cell(frame):

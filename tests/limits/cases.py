@@ -77,6 +77,13 @@ CASES = (
         (("cpu_seconds", "interrupt"),),
         clean="reset",
     ),
+    Case(
+        "deaf_children_burn",
+        "cpu_seconds=1",
+        _INTERRUPTED,
+        (("cpu_seconds", "interrupt"),),
+        clean="reset",
+    ),
     Case("loop_in_c", "wall=1", "SandboxDied", (("wall_seconds", "interrupt"),), "was killed"),
     Case(
         "signal_ignorer", "wall=1", "SandboxDied", (("wall_seconds", "interrupt"),), "was killed", bomb=True

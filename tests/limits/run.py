@@ -24,7 +24,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 SECONDS = 120.0
@@ -125,20 +125,7 @@ def kernel(profile: str, profiles: Path) -> Iterator[Any]:
 
 
 ON = "b'on\\n'\n"
-AGAIN = 30
-"""How often a cell is tried behind a bomb, whose rest is gone when init has reaped it."""
-
 USABLE = f"{TAKE_BACK}\nimport subprocess\nprint(subprocess.check_output(['echo', 'on']))"
-
-
-def _tried(client: Any, source: str, case: Case, well: Callable[[Any], bool]) -> Any:
-    """Run a cell; behind a bomb again, until its last processes are reaped: each of those cells is told why."""
-    outcome = run_cell(client, source)
-    for _ in range(AGAIN if case.bomb else 0):
-        if well(outcome):
-            break
-        outcome = run_cell(client, source)
-    return outcome
 
 
 def try_case(client: Any, case: Case) -> dict[str, Any]:
@@ -154,16 +141,14 @@ def try_case(client: Any, case: Case) -> dict[str, Any]:
     problems += [f"no card for {one}" for one in case.told if one not in outcome.limits()]
     if case.says and not any(case.says in words for words in outcome.words):
         problems.append(f"nothing says {case.says!r}: {outcome.words}")
-    after = _tried(
-        client, "print(kept + 1)", case, lambda one: "start new thread" not in str(one.reply.get("evalue"))
-    )
+    after = run_cell(client, "print(kept + 1)")
     if case.survives and "42" not in after.text:  # IPython may say that it can write no history
         problems.append(f"the variables are lost: {after.reply.get('ename')}: {after.reply.get('evalue')}")
     if not case.survives and after.reply.get("ename") != "NameError":
         problems.append(f"the next cell gave {after.reply}")
     cleaned = run_cell(client, "%sentinel_reset" if case.clean == "reset" else case.clean or "pass")
     # A program can be started again: nothing is used up any more.
-    usable = _tried(client, USABLE, case, lambda one: one.text == ON)
+    usable = run_cell(client, USABLE)
     later = [*outcome.limits(), *after.limits(), *cleaned.limits(), *usable.limits()]
     problems += [f"no later card for {one}" for one in case.later if one not in later]
     if cleaned.reply["status"] != "ok" or usable.text != ON:

@@ -181,7 +181,8 @@ def _closure() -> list[str]:
     for block in Path("/var/lib/dpkg/status").read_text(encoding="utf-8").split("\n\n"):
         lines = (line for line in block.split("\n") if ": " in line and not line.startswith(" "))
         fields = dict(line.split(": ", 1) for line in lines)
-        if fields.get("Status", "").endswith(" installed"):
+        # What waits for a trigger, as beside another apt-get, is there.
+        if fields.get("Status", "").endswith((" installed", " triggers-pending", " triggers-awaited")):
             installed.setdefault(fields["Package"], fields)
             for name in re.findall(r"(?:^|, )([^ ,]+)", fields.get("Provides", "")):
                 provided.setdefault(name, fields["Package"])

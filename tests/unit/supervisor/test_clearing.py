@@ -78,3 +78,47 @@ def test_the_children_of_an_older_process_are_ended_and_not_waited_for(
     assert is_running(current.worker_pid)
     assert is_running(current.older)
     assert clearing.tasks_left() == 23  # so that nobody says that there is room
+
+
+LATER = """
+import os, signal, sys, time
+print(flush=True)
+doing = sys.stdin.readline().strip()
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if os.fork() == 0:
+    while doing == "forks":
+        if os.fork() == 0:
+            time.sleep(0.2)
+            os._exit(0)
+        for _ in range(20_000):
+            pass
+    while True:
+        pass
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(("doing", "ended"), [("forks", True), ("computes", False)])
+def test_what_was_started_is_ended_where_it_multiplies(doing: str, *, ended: bool) -> None:
+    init = subprocess.Popen(
+        [sys.executable, "-c", LATER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert init.stdin is not None
+    assert init.stdout is not None
+    init.stdout.readline()
+    current: Any = SimpleNamespace(sandbox=SimpleNamespace(pid=init.pid), worker_pid=init.pid, word_pipe=-1)
+    began = time.clock_gettime(time.CLOCK_BOOTTIME) + 0.02
+    wait_until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) > began + 0.02, "the clock has gone on")
+    try:
+        init.stdin.write(f"{doing}\n")
+        init.stdin.flush()
+        init.stdout.readline()
+        clearing = Clearing(current, began, crowded=False)
+        wait_until(clearing.step, "it is known what goes on")
+        assert (clearing.ended > 0) == ended
+        assert len(list(processes_below(init.pid))) == (1 if ended else 2)
+    finally:
+        for pid in list(processes_below(init.pid)):
+            os.kill(pid, 9)
+        init.communicate()
