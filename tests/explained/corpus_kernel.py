@@ -148,6 +148,7 @@ class Host:
             "home/.aws/credentials": "[default]\naws_access_key_id = none\n",
             "home/.local/bin/rivers-tool": "#!/bin/sh\necho Rhine 1233\n",
             "outside/survey.json": '{"gauges": 7}\n',
+            "outside/gauges.json": '{"gauges": 7}\n',
             "outside/notes/monday.txt": "low water\n",
         }.items():
             path = folder / name
