@@ -48,7 +48,8 @@ def note_place(current: Current, limit: dict[str, Any]) -> None:
         elif line is not None and line.last is not None:
             limit["place_of"] = place_fields(line.last)
 
-    if worker > 0 and line is not None and not line.ask(worker, worker, found, _SHORT_PATIENCE_SECONDS):
+    patience = _SHORT_PATIENCE_SECONDS if limit.get("name") == "memory" else _PATIENCE_SECONDS
+    if worker > 0 and line is not None and not line.ask(worker, worker, found, patience):
         found(None)
 
 
