@@ -60,7 +60,7 @@ _ALL = (
     ),
     Cause(
         "network_unreachable", "network", "An address lies outside the sandbox, which has no way out.",
-        ("loopback",),
+        ("loopback", "proxy"),
     ),
     Cause(
         "host_refused", "network", "A host was asked for that the profile does not let cells reach.",

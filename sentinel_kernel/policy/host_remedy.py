@@ -27,10 +27,11 @@ ALLOW_AFRESH = Text(
 PRIVATE = "private"
 REQUEST = "request"
 CLOSED = "closed"
-FULL, UNWATCHED, UNRESOLVED = "full", "unwatched", "outside"
+FULL, UNWATCHED, UNRESOLVED, LOST_PROXY = "full", "unwatched", "outside", "proxy"
 """Kinds of refusal besides a host that is not listed, in a violation's ``values["does"]``: an address that is not
 public, a request that no rule of HTTP passes on, what no rule can open (loopback); and three of a host that is
-allowed: two of policy/network.py, and that its name could not be looked up."""
+allowed: two of policy/network.py, that its name could not be looked up, and
+that the proxy on the way there is gone."""
 
 
 DATAGRAM = "datagram"

@@ -7,7 +7,7 @@ from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
 from sentinel_kernel.policy.endless import endless_loop
 from sentinel_kernel.policy.host_commands import INSTALL_TYPED, INSTALL_UNSURE
-from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH, DATAGRAM, UNRESOLVED, asks_for_hosts
+from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH, DATAGRAM, LOST_PROXY, UNRESOLVED, asks_for_hosts
 from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.limit_remedy import limit_of
 from sentinel_kernel.policy.packages import meant_by
@@ -136,15 +136,15 @@ def remedy_hint(
     """Return what is added to the hint of ``violation``, whose ``remedies`` are remedies_for()'s; may be empty."""
     if remedies:
         return _of_first(remedies[0], killed=violation.outcome == "killed")
-    found_nowhere = violation.values.get("does") == UNRESOLVED
-    if not found_nowhere and (violation.cause == "name_lookup" or violation.resource == NAME_LOOKUP):
+    says_all = violation.values.get("does") in (UNRESOLVED, LOST_PROXY)
+    if not says_all and (violation.cause == "name_lookup" or violation.resource == NAME_LOOKUP):
         inside = _way_inside(violation, leeway)
         if not asks_for_hosts(violation.profile, leeway):
             return inside
         return Text(f"{_ALLOW_WHICH.en} {inside.en}".strip(), f"{_ALLOW_WHICH.zh}{inside.zh}")
     if violation.values.get("socket") == DATAGRAM:
         return _DATAGRAMS
-    if found_nowhere or violation.outcome == "continued" or violation.resource == OUTSIDE_NETWORK:
+    if says_all or violation.outcome == "continued" or violation.resource == OUTSIDE_NETWORK:
         return _NOTHING
     return _why_none(violation, code, leeway)
 

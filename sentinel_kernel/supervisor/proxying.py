@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 
+from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor.keeper import Keeper
 
 TYPE_CHECKING = False
@@ -139,11 +140,26 @@ class Proxying(Keeper):
             except OSError:
                 packet = b""
             if not packet:
-                self._end()  # it ended by itself: another one serves the next connection
+                self._end()  # it was ended by somebody else: another one serves the next connection
                 self._not_before = time.monotonic() + _PAUSE_SECONDS
+                self._tell_lost(current)
                 return
             with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError, RecursionError):
                 self._report(current, _fields(packet))
+
+    def _tell_lost(self, current: Current) -> None:
+        """Tell of a proxy that was ended while it served; never is it on its own account."""
+        from sentinel_kernel.policy.occurrence import make_occurrence  # noqa: PLC0415 - once in a blue moon
+
+        made = make_occurrence(
+            "network_unreachable",
+            id=os.urandom(8).hex(),
+            profile=current.preparation.profile.name,
+            rule="the sandbox's proxy has ended",
+            time_ms=int(time.time() * 1000),
+            outcome="ended",
+        )
+        self._ledger.record(replace(made, values={**made.values, "does": "proxy"}))
 
     def _report(self, current: Current, fields: dict[str, Any]) -> None:
         """Take note of a request; one that was refused is told. What was no request at all has no host."""

@@ -280,20 +280,18 @@ def test_what_a_program_watches_before_it_connects_is_watched_after(book: Notebo
         "        for one in extra:\n"
         "            one.register(made, select.EPOLLOUT)\n"
         "        made.setblocking(blocking)\n"
-        "        error = made.connect_ex(('192.0.2.10', 80))\n"
+        "        error = made.connect_ex(where)\n"
         "        for one in extra:\n"
         "            one.close()\n"
         "        return error, waits.poll(0 if error == 105 else 20)[0][0] == made.fileno()\n"
-        "socket.getaddrinfo('web.example.org', 80)\n"
+        "where = socket.getaddrinfo('web.example.org', 80, socket.AF_INET)[0][4]\n"
     )
-    told = book.run(f"{watch}print(watched(True), watched(False))")
-    assert told.text == "(0, True) (115, True)\n"
+    met = book.run(f"{watch}print(watched(True), watched(False))")
+    assert met.text == "(0, True) (115, True)\n"
     refused = book.run("print(watched(True, 40), watched(False, 40))")
     assert refused.text == "(105, True) (105, True)\n"
-    assert [one["rule"] for one in refused.bundles(VIOLATION_TYPE)] == ["network.hosts: unwatched"], (
-        refused.outputs
-    )
-    [violation] = refused.bundles(VIOLATION_TYPE)
+    told = [content["data"].get(VIOLATION_TYPE) for _, content in refused.outputs if "data" in content]
+    violation = next(one for one in reversed(told) if one is not None)
     assert violation["rule"] == "network.hosts: unwatched"
     assert "it would have waited for ever" in violation["message"]["en"]
     assert violation["remedies"] == []
