@@ -45,7 +45,7 @@ def meant_for_host(current: Current) -> Violation | None:
     ]
     if not found:
         return None
-    at, address = found[-1]
+    at, numeric = found[-1]
     ports = [int(one.rpartition(":")[2]) for _, one in found]
     if not _listens_outside(ports[-1]):
         return None
@@ -57,11 +57,11 @@ def meant_for_host(current: Current) -> Violation | None:
         rule="the sandbox's own loopback",
         time_ms=int(time.time() * 1000),
         errno=errno.ECONNREFUSED,
-        subject=("address", address),
+        subject=("address", numeric),
     )
     return replace(
         made,
-        values={**made.values, "does": "loopback", "address": address},
+        values={**made.values, "does": "loopback", "address": numeric},
         confidence="certain" if sure else "likely",
     )
 
