@@ -195,7 +195,7 @@ def plan() -> BootPlan:
     )
     writable = ("/tmp", "/home/ada", "/home/ada/work", "/data")
     identity = SimpleNamespace(host_uid=1000, host_gid=1000)
-    made: Any = SimpleNamespace(mounts=mounts, writable=writable, identity=identity)
+    made: Any = SimpleNamespace(mounts=mounts, writable=writable, identity=identity, lists=None)
     return made  # type: ignore[no-any-return]
 
 
