@@ -110,6 +110,26 @@ def test_numbers_keys_and_letters_that_clients_differ_over_are_dropped(odd: byte
     assert judge("display_data", odd, ()).malformed
 
 
+@pytest.mark.parametrize(
+    ("msg_type", "content"),
+    [
+        ("execute_result", {"data": {}, "metadata": {}}),  # nbclient reads a count that is not there
+        (
+            "comm_msg",
+            {"comm_id": "c", "data": {"state": {}, "buffer_paths": [[["a"]]]}},
+        ),  # and keeps paths as keys
+        ("execute_reply", {"execution_count": 1}),
+        ("execute_reply", {"status": "error", "ename": "E", "evalue": "", "traceback": [1], "transient": {}}),
+        ("kernel_info_reply", {"status": "ok", "protocol_version": "x"}),
+        ("status", {"execution_state": "idle", "execution_count": []}),
+    ],
+)
+def test_what_clients_end_at_is_malformed(msg_type: str, content: dict[str, Any]) -> None:
+    from sentinel_kernel.kernel.output_rule import judge
+
+    assert judge(msg_type, encode(content), ()).malformed
+
+
 def test_replies_that_end_clients_are_made_anew(kernel: HostedKernel, worker: FakeWorker) -> None:
     asked = {
         "kernel_info": (kernel.client.kernel_info, {"status": "ok", "protocol_version": "x.y"}),
