@@ -110,6 +110,7 @@ def memory_limit(
         "unit": "bytes",
         "profile": current.preparation.profile.name,
         "backend": getattr(getattr(current, "backend", None), "name", "fallback"),
+        "own": _is_own(current, "memory"),
         "detail": _holders(current, use, processes),
     }
 
@@ -124,8 +125,14 @@ def file_limit(current: Current, name: str, used: int, allowed: int) -> dict[str
         "unit": "bytes",
         "profile": current.preparation.profile.name,
         "backend": getattr(getattr(current, "backend", None), "name", "fallback"),
+        "own": _is_own(current, _LIMIT_NAMES[name]),
         "detail": f"a mapped file in {_SHOWN_FILES[name]}",
     }
+
+
+def _is_own(current: Current, name: str) -> bool:
+    """Tell whether the person has set this limit, and not the profile."""
+    return not {name, f"{name}_bytes"}.isdisjoint(getattr(current, "own_limits", ()))
 
 
 def _holders(current: Current, use: MemoryUse, processes: Processes) -> str:
@@ -154,7 +161,8 @@ def _words(limit: dict[str, Any], ceiling: int | None) -> str:
             "parts, or end other programs"
         )
     wanted = "SIZE" if ceiling is not None and limit["allowed"] * 2 > ceiling else f"{2 * allowed}M"
+    whose = "the limit set with %sentinel_limit" if limit["own"] else f"profile '{limit['profile']}'"
     return (
-        f"{used}; profile '{limit['profile']}' allows {allowed} MiB. {kept}, work in smaller parts, or raise the "
+        f"{used}; {whose} allows {allowed} MiB. {kept}, work in smaller parts, or raise the "
         f"limit: %sentinel_limit memory={wanted}"
     )

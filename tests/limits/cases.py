@@ -106,7 +106,15 @@ CASES = (
     ),
     Case("children", "pids=8", "BlockingIOError", (("pids", "refused"),), "had started were ended"),
     Case("fork_bomb", "pids=8", "BlockingIOError", (("pids", "refused"),), "of both together", bomb=True),
-    Case("memory_bomb", "memory=256M", "MemoryError", (), "memory", clean="hoard.clear()", bomb=True),
+    Case(
+        "memory_bomb",
+        "memory=256M",
+        "MemoryError",
+        (),
+        "set with %sentinel_limit",
+        clean="hoard.clear()",
+        bomb=True,
+    ),
     Case(
         "tmp_filler",
         "tmp=4M",

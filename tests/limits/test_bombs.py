@@ -29,8 +29,10 @@ ORDER = [*FIRST, *(name for name in BOMBS if name not in FIRST)]
 GENTLE = [case.name for case in CASES if not case.bomb]
 
 
-def run_suite(identity: Identity, names: list[str], **options: Any) -> dict[str, dict[str, Any]]:
-    """Run cases in one kernel as ``identity``; return what each came to."""
+def run_suite(
+    identity: Identity, names: list[str], seconds: float = 280, **options: Any
+) -> dict[str, dict[str, Any]]:
+    """Run cases in one kernel as ``identity``; return what each came to, with all problems of one that ran again."""
     folder = Path(tempfile.mkdtemp(prefix="sentinel-tests-limits-", dir=identity.home.parent))
     folder.chmod(0o755)
     try:
@@ -43,14 +45,20 @@ def run_suite(identity: Identity, names: list[str], **options: Any) -> dict[str,
             str(suite / RUN.name),
             *names,
             env=environment,
-            timeout=280,
+            timeout=seconds,
             check=False,
             **options,
         )
     finally:
         shutil.rmtree(folder)
-    told = {line["case"]: line for line in map(json.loads, filter(_is_object, done.stdout.splitlines()))}
-    assert told.keys() == set(names), done.stdout + done.stderr
+    lines = list(map(json.loads, filter(_is_object, done.stdout.splitlines())))
+    assert [line["case"] for line in lines] == names, done.stdout + done.stderr
+    told: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        line["problems"] = told.get(line["case"], line)["problems"] + line["problems"] * (
+            line["case"] in told
+        )
+        told[line["case"]] = line
     return told
 
 
@@ -71,6 +79,14 @@ SOME = [*FIRST, *(name for number, name in enumerate(ORDER[len(FIRST) :]) if num
 def test_bombs_of_an_ordinary_user_are_contained_as_well(ordinary_user: Identity, names: list[str]) -> None:
     told = run_suite(ordinary_user, names)
     assert {name: one["problems"] for name, one in told.items() if one["problems"]} == {}
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1300)
+@pytest.mark.parametrize("who", ["own_user", "ordinary_user"])
+def test_twenty_fork_bombs_in_a_row_leave_nothing(who: str, request: pytest.FixtureRequest) -> None:
+    told = run_suite(request.getfixturevalue(who), ["fork_bomb"] * 20, 1200)
+    assert told["fork_bomb"]["problems"] == []
 
 
 def test_every_other_limit_is_hit_and_named(own_user: Identity) -> None:

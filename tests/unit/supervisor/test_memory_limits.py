@@ -86,12 +86,22 @@ def test_the_exception_names_no_more_than_can_be_had() -> None:
     assert "memory=" not in _words(_limit("soft", 1 << 20), None)
 
 
+def test_a_limit_of_the_persons_own_is_not_called_the_profiles() -> None:
+    limit = _limit("soft", 1 << 30)
+    assert not limit["own"]
+    assert "profile 'default' allows 1024 MiB" in _words(limit, None)
+    assert "the limit set with %sentinel_limit allows 1024 MiB" in _words(limit | {"own": True}, None)
+    english, chinese, _ = _told(limit | {"own": True}, died=False)
+    assert "set with %sentinel_limit" in english
+    assert "由 %sentinel_limit 设定" in chinese
+
+
 def _use(monkeypatch: pytest.MonkeyPatch, lists: dict[int, dict[bytes, int]]) -> MemoryUse:
     processes: Any = [SimpleNamespace(pid=pid, mapped_bytes=1, virtual_bytes=1) for pid in lists]
     current: Any = SimpleNamespace(
         held_peaks={},
         sandbox=SimpleNamespace(pid=0, workspace_upper=-1),
-        preparation=SimpleNamespace(plan=SimpleNamespace(home="/nowhere")),
+        preparation=SimpleNamespace(plan=SimpleNamespace(home="/nowhere", lists=None)),
         backend=None,
     )
     machine: Any = None
