@@ -184,9 +184,10 @@ def test_a_folder_of_another_machine_over_ssh(place: Place) -> None:
     need_program("sshfs", package="sshfs")
     far = place.owned("far")
     server = place.folder / "ssh"
-    server.write_text(f"#!/bin/sh\nexec {' '.join(place.identity.prefix)} /usr/lib/openssh/sftp-server\n")
+    server.write_text("#!/bin/sh\nexec /usr/lib/openssh/sftp-server\n")
     server.chmod(0o755)
-    options = f"ssh_command={server},allow_other,default_permissions"
+    owner = f"uid={place.identity.uid},gid={place.identity.uid}"
+    options = f"ssh_command={server},allow_other,default_permissions,{owner}"
     folder = place.mounted("mounted", "sshfs", "-o", options, f"nobody@nowhere:{far}")
     told = place.told(folder)
     if place.identity.uid == 0:
