@@ -46,7 +46,9 @@ _NO_ATTRIBUTES = Action(ActionKind.ERRNO, errno.EOPNOTSUPP)
 _OF_TERMINALS = ArgumentTest(
     1, 0xFFFFFF00, 0x5400
 )  # 'T' of <asm-generic/ioctls.h>: FIONREAD and FIONBIO among them
-_F_SETLEASE, _F_NOTIFY = 1024, 1026  # <linux/fcntl.h>
+# Of <asm-generic/fcntl.h> and <linux/fcntl.h>.
+_F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _F_SETLEASE, _F_NOTIFY = 8, 10, 15, 1024, 1026
+_OWNERS = (0x8901, 0x8902)  # FIOSETOWN and SIOCSPGRP of <asm-generic/sockios.h>
 
 _OF_RUNG: Final = "on the landlock rung the sandbox has none of its own, and this one is the machine's"
 
@@ -73,8 +75,16 @@ RULES: Final[tuple[FixedRule, ...]] = (
     FixedRule(
         ("fcntl",),
         NOTIFY,
-        "it would hold up, or watch, what others do with a shown file",
-        only_in=((_equals(1, _F_SETLEASE),), (_equals(1, _F_NOTIFY),)),
+        "it would hold up, watch or signal others",
+        only_in=tuple(
+            (_equals(1, command),) for command in (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _F_SETLEASE, _F_NOTIFY)
+        ),
+    ),
+    FixedRule(
+        ("ioctl",),
+        NOTIFY,
+        "it would have a process outside signalled",
+        only_in=tuple((_equals(1, request),) for request in _OWNERS),
     ),
     # ls and shutil.copy2 ask for them, and go on without.
     FixedRule(
@@ -106,7 +116,9 @@ OF_SAME_USER: Final[tuple[FixedRule, ...]] = (
 A sandbox of root's runs as an id that owns nothing."""
 
 _O_DIRECTORY: Final = 0o200000
-_HELD_ALWAYS: Final[tuple[tuple[str, Region], ...]] = (("connect", EVERYTHING), ("listen", EVERYTHING))
+_HELD_ALWAYS: Final[tuple[tuple[str, Region], ...]] = tuple(
+    (name, EVERYTHING) for name in _calls("connect listen pidfd_open")
+)
 _HELD_OF_SAME_USER: Final[tuple[tuple[str, Region], ...]] = tuple(
     (name, EVERYTHING) for name in _calls("chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat")
 )

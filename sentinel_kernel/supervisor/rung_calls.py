@@ -77,6 +77,7 @@ class RungCalls:
             "utime": self._set_seconds,
             "utimes": lambda held, _: self._set_microseconds(held, _AT_FDCWD, 0),
             "futimesat": lambda held, _: self._set_microseconds(held, signed(held.arguments[0]), 1),
+            "pidfd_open": lambda held, _: self._aim(held, 0),
             "prlimit64": lambda held, _: self._aim(held, 0),
             "sched_setscheduler": lambda held, _: self._aim(held, 0),
             "sched_setparam": lambda held, _: self._aim(held, 0),
