@@ -46,6 +46,7 @@ _kcmp = LIBC[
 ]  # a function of its own, whose arguments are converted at once: it is called for each open file
 _kcmp.restype = ctypes.c_long
 _kcmp.argtypes = [ctypes.c_long] * 5 + [ctypes.POINTER(_Slot)]
+_slot = _Slot()
 
 
 def watches(thread: int, epoll: int, number: int, which: int = 0) -> bool | None:
@@ -58,7 +59,8 @@ def watches(thread: int, epoll: int, number: int, which: int = 0) -> bool | None
         OSError: ENOSYS, it has no such call; EPERM; ESRCH, the thread is gone.
 
     """
-    result = _kcmp(NUMBERS["kcmp"], os.getpid(), thread, _KCMP_EPOLL_TFD, 0, _Slot(epoll, number, which))
+    _slot.epoll, _slot.number, _slot.which = epoll, number, which
+    result = _kcmp(NUMBERS["kcmp"], os.getpid(), thread, _KCMP_EPOLL_TFD, 0, _slot)
     if result >= 0:
         return True
     error = ctypes.get_errno()

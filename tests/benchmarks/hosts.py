@@ -15,7 +15,7 @@ from supervised import Supervised
 from test_network import network
 
 HOST, NAME = "203.0.113.10", "allowed.example"
-_TURNS = 5
+_TURNS = 7
 _PROGRAM = """
 import json, os, socket, sys, time
 os.chdir(sys.argv[1])
@@ -30,11 +30,13 @@ def connect():
 connect()
 took = sorted(connect() for _ in range(60))
 made = socket.create_connection(("203.0.113.10", 81))
-buffer, total = bytearray(1 << 20), 0
-began = time.perf_counter()
-while total < (256 << 20):
-    total += made.recv_into(buffer)
-speed = total / (time.perf_counter() - began)
+buffer, speeds = bytearray(1 << 20), []
+for _ in range(16):  # the median of short ones: what else the machine does is in some of them
+    total, began = 0, time.perf_counter()
+    while total < (32 << 20):
+        total += made.recv_into(buffer)
+    speeds.append(total / (time.perf_counter() - began))
+speed = sorted(speeds)[len(speeds) // 2]
 with open("told.json", "w") as file:
     json.dump({"connect": took[len(took) // 2], "speed": speed}, file)
 """

@@ -118,9 +118,11 @@ def _found(thread: int, number: int, inode: int) -> list[Registration]:
     if len(files) > _MOST_FILES:
         raise Unwatched
     for file in files:
-        with contextlib.suppress(OSError):  # it was closed meanwhile
+        try:
             if _may_watch(thread, file, number):
                 found += _read(thread, file, number, inode)
+        except OSError:
+            continue  # it was closed meanwhile
     if len(found) > _MOST_FOUND or (found and number >= resource.getrlimit(resource.RLIMIT_NOFILE)[1]):
         raise Unwatched
     return found
