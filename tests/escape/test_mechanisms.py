@@ -53,7 +53,7 @@ _KILLED = [
 ]
 
 
-class _Host:
+class Host:
     """What a cell might be after: files, services and a process of who started the kernel."""
 
     def __init__(self, identity: Identity, place: Path) -> None:
@@ -169,12 +169,12 @@ class _Host:
 
 
 @pytest.fixture
-def host(identity: Identity) -> Iterator[_Host]:
+def host(identity: Identity) -> Iterator[Host]:
     """Yield what there is to get, made for one user."""
     place = Path(tempfile.mkdtemp(prefix="place-", dir=identity.home))
     place.chmod(0o755)
     own_folder(identity, place)
-    made = _Host(identity, place)
+    made = Host(identity, place)
     yield made
     made.close()
     shutil.rmtree(place)
@@ -194,7 +194,7 @@ def _kinds(names: list[str]) -> int:
 
 
 def test_no_mechanism_gets_what_it_is_after(
-    host: _Host, record_property: Callable[[str, object], None]
+    host: Host, record_property: Callable[[str, object], None]
 ) -> None:
     outside, inside = host.outside(), host.inside()
     given = (host.workspace / "given.txt").read_text()
