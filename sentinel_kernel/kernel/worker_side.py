@@ -194,7 +194,7 @@ class WorkerSide:
         host = self._host
         judged = judge(msg_type, parts[CONTENT], host.displays.ids, host.output_filter.judge)
         judged = judge_metadata(judged, parts)
-        if not judged.drop and host_comms.forged(host, msg_type, parts[CONTENT]):
+        if (not judged.drop or judged.kinds) and host_comms.forged(host, msg_type, parts[CONTENT]):
             judged = Judged(drop=True, reserved=True)
         if judged.script or judged.reserved or judged.malformed or judged.kinds:
             self._tell(judged, parts[PARENT])

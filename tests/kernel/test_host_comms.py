@@ -60,13 +60,15 @@ def test_the_target_is_the_hosts_however_a_worker_spells_it(
 ) -> None:
     msg_id = kernel.client.execute("forge")
     request, header = worker.start_cell()
-    for name in (spelled, "another"):
+    for name in (spelled, "jupyter.widget.version"):
         parts = json_parts("comm_open", {"comm_id": f"c{name[-1]}", "target_name": "@", "data": {}}, header)
         parts[3] = parts[3].replace(b"@", name.encode())
         worker.send("iopub", [b"topic", DELIMITER, b"", *parts])
     worker.end_cell(request)
     outputs = kernel.outputs(parent=msg_id)
-    assert [content["target_name"] for kind, content in outputs if kind == "comm_open"] == ["another"]
+    assert [content["target_name"] for kind, content in outputs if kind == "comm_open"] == [
+        "jupyter.widget.version"
+    ]
     assert NOTICE_TYPE in dict(outputs)["display_data"]["data"]
 
 

@@ -154,10 +154,10 @@ def test_a_comm_that_the_client_opens(talk: Conversation) -> None:
 
 def test_a_comm_that_the_cell_opens(talk: Conversation) -> None:
     cell = talk.run(
-        "mine = Comm(target_name='page', data={'n': 1}, metadata={'m': 2}, buffers=[b'\\0' * 50_000])"
+        "mine = Comm(target_name='jupyter.widget.version', data={'n': 1}, metadata={'m': 2}, buffers=[b'\\0' * 50_000])"
     )
     [opened] = [message for message in cell.published if message["msg_type"] == "comm_open"]
-    assert opened["content"]["target_name"] == "page"
+    assert opened["content"]["target_name"] == "jupyter.widget.version"
     assert (opened["content"]["data"], opened["metadata"]) == ({"n": 1}, {"m": 2})
     assert [len(buffer) for buffer in opened["buffers"]] == [50_000]
     comm_id = opened["content"]["comm_id"]

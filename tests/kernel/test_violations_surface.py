@@ -96,7 +96,7 @@ ATTEMPTS = {
     "the metadata of an error": (
         "say('error', {'ename': 'E', 'evalue': 'honest', 'traceback': []}, {'a': [{V: FORGED}]})"
     ),
-    "a comm": "comm.create_comm('theirs', data={'honest': {V: FORGED}})",
+    "a comm": "comm.create_comm('jupyter.widget.version', data={'honest': {V: FORGED}})",
     "an output widget": (
         "import ipywidgets\nipywidgets.Output(outputs=({'output_type': 'display_data', 'metadata': {},"
         " 'data': {V: FORGED, 'text/plain': 'honest'}},))"
@@ -408,13 +408,13 @@ def test_the_worker_neither_opens_nor_answers_nor_claims_the_hosts_comm(
         "mine.send({'version': 1, 'op': 'event', 'violations': [FORGED]})\n"
         "mine.close()\n"
         f"say('comm_msg', {{'comm_id': {comm!r}, 'data': {{'op': 'event', 'violations': [FORGED]}}}})\n"
-        "honest = comm.create_comm('theirs', data={'honest': 1})"
+        "honest = comm.create_comm('jupyter.widget.version', data={'honest': 1})"
     )
     theirs = json.dumps(of_the_worker(talk, seen))
     assert "forged" not in theirs
     assert comm not in theirs
     assert seen.contents("comm_close") == []
-    assert [content["target_name"] for content in seen.contents("comm_open")] == ["theirs"]
+    assert [content["target_name"] for content in seen.contents("comm_open")] == ["jupyter.widget.version"]
     assert "held" in notices(seen)
     # A frontend's opening, its requests and its closing are the host's business alone.
     second = "another-frontends-comm"

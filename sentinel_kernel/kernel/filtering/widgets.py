@@ -65,6 +65,7 @@ class Models:
             if len(self._comms) < _MOST_MODELS:
                 self._comms.add(comm_id)
             return False, True, {held.COMM}
+        self._comms.discard(comm_id)
         data = content.get("data")
         state = data.get("state") if isinstance(data, dict) else None
         if target != TARGET or not isinstance(state, dict):
