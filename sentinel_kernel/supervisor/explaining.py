@@ -169,7 +169,7 @@ class Explaining(Keeper):
             found = (judge(answer) for judge, answer in zip(judges, known, strict=False))
             done(next(filter(None, found), NOTHING))
 
-        root = current.sandbox.pid if current.preparation.plan.lists is None else 0
+        root = current.sandbox.pid if current.rung == "full" else 0
         self._lookups.ask(root, questions, answered)
 
     def descriptors(self) -> Iterable[int]:

@@ -92,6 +92,7 @@ def _explained_import(module: str, folders: tuple[str, ...]) -> str | None:
         ),
         preparation=SimpleNamespace(profile=SimpleNamespace(name="strict"), module_directories=folders),
         sandbox=SimpleNamespace(pid=os.getpid()),
+        rung="full",
     )
     entry = {
         **ENTRY,
