@@ -252,7 +252,7 @@ class Connects:
             sock.setblocking(blocking)
             cookie = cookie_of(sock)
             try:
-                watching = self._watches.of(thread, place, _inode_of(thread, place))
+                watching = self._watches.of(thread, place)
                 given = self._listener.put_file(
                     notification.id, sock.fileno(), place, close_on_exec=close_on_exec(thread, place)
                 )
@@ -323,11 +323,3 @@ class Connects:
     def close(self) -> None:
         """Let go of everything; what is held still fails with its listener."""
         self.pending.close()
-
-
-def _inode_of(thread: int, number: int) -> int:
-    """Return which file a program's descriptor is; 0 where it is gone."""
-    try:
-        return os.stat(f"/proc/{thread}/fd/{number}").st_ino
-    except OSError:
-        return 0

@@ -60,8 +60,8 @@ class Watches:
         self._pause_until = 0.0
         """One set is gone through at once or not at all; after one that took far too long none is for a while."""
 
-    def of(self, thread: int, number: int, inode: int) -> list[Registration]:
-        """Return where a program has registered its descriptor ``number``, the socket of that ``inode``.
+    def of(self, thread: int, number: int) -> list[Registration]:
+        """Return where a program has registered its descriptor ``number``, and what is under it now.
 
         Raises:
             Unwatched: that can't be told.
@@ -71,7 +71,7 @@ class Watches:
             raise Unwatched
         began = _spent()
         try:
-            return _found(thread, number, inode)
+            return _found(thread, number)
         finally:
             self._judge(began)
 
@@ -109,7 +109,7 @@ def _spent() -> tuple[float, int, float]:
     return used.ru_utime + used.ru_stime, used.ru_nvcsw, time.monotonic()
 
 
-def _found(thread: int, number: int, inode: int) -> list[Registration]:
+def _found(thread: int, number: int) -> list[Registration]:
     found: list[Registration] = []
     try:
         files = [int(name) for name in os.listdir(f"/proc/{thread}/fd")]
@@ -120,6 +120,7 @@ def _found(thread: int, number: int, inode: int) -> list[Registration]:
     for file in files:
         try:
             if _may_watch(thread, file, number):
+                inode = os.stat(f"/proc/{thread}/fd/{number}").st_ino
                 found += _read(thread, file, number, inode)
         except OSError:
             continue  # it was closed meanwhile

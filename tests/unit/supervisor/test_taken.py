@@ -93,8 +93,7 @@ def watched(sets: int) -> Iterator[tuple[socket.socket, list[select.epoll]]]:
 
 def found(watches: Watches, sock: socket.socket) -> set[int]:
     """Return the sets that are found to watch a socket of this process."""
-    inode = os.fstat(sock.fileno()).st_ino
-    told = watches.of(os.getpid(), sock.fileno(), inode)
+    told = watches.of(os.getpid(), sock.fileno())
     assert {one.data & 0xFFFFFFFF for one in told} <= {sock.fileno()}
     return {one.epoll for one in told}
 
