@@ -101,11 +101,18 @@ class Driven:
         self.work.mkdir(parents=True)
         self.manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=kernelspecs(folder))
         self.manager.connection_file = str(folder / "kernel.json")
+        self.manager.transport, self.manager.ip = (
+            "ipc",
+            str(folder / "k"),
+        )  # no port that another one takes first
         self.log = (folder / "kernel.log").open("wb")
         profile = "strict" if kind == HOSTILE else "datascience"
         environment = {**os.environ, "SENTINEL_LANG": "en", "SENTINEL_PROFILE": profile}
         self.manager.start_kernel(cwd=str(self.work), env=environment, stderr=self.log, stdout=self.log)
-        self._connect()
+        try:
+            self._connect()
+        except RuntimeError as error:
+            raise RuntimeError((folder / "kernel.log").read_text(errors="replace")[-2000:]) from error
         self.thread = threading.Thread(target=self._drive, name=f"kernel {number}")
 
     def _connect(self) -> None:
