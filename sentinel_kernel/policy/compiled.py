@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 
 from sentinel_kernel.abi.architecture import X32_SYSCALL_BIT, architecture_of
 from sentinel_kernel.errors import ProfileError
@@ -38,8 +37,8 @@ _MAXIMUM_PIECES = 512
 ORIGIN_PROFILE = "profile"
 ORIGIN_DEFAULT = "default"
 ORIGIN_FLOOR = "floor"
-ORIGIN_RUNG = "rung"
 ORIGIN_WORKER = "worker"
+ORIGIN_RUNG = "rung"
 ORIGIN_FOREIGN = "foreign"
 ORIGIN_UNKNOWN = "unknown"
 ORIGIN_SHARED = "shared"
@@ -284,6 +283,8 @@ def decided_alone(ordered: Sequence[CompiledRule]) -> list[CompiledRule]:
 
 
 def _digest(policy: CompiledPolicy) -> str:
+    import hashlib  # noqa: PLC0415 - OpenSSL takes long to load, and the sandbox is being made meanwhile
+
     # The ordered rules give the filter's rules; how they do is part of the format.
     lines = [_FORMAT, policy.architecture.machine]
     for number in sorted(policy.rules):

@@ -65,10 +65,10 @@ class NotificationHandler:
         """Counts the calls of policy/measured.py; before there is a worker nothing hostile makes any."""
         self.way_out: Connects | None = None
         """Makes the connections of a sandbox that may reach hosts."""
-        self.questions: Questions | None = None
-        """Holds what the person is asked about, once there is a worker."""
         self.rung: RungCalls | None = None
         """Makes the calls that Landlock does not see, on the landlock rung."""
+        self.questions: Questions | None = None
+        """Holds what the person is asked about, once there is a worker."""
 
     @property
     def policy(self) -> CompiledPolicy:

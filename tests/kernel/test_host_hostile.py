@@ -90,7 +90,9 @@ def test_a_refusal_is_shown_outside_of_widgets_that_capture_outputs(
     kernel.event("violation", generation=1, violation=VIOLATION)
     worker.publish("comm_msg", capture("one", ""), header)
     worker.publish("stream", {"name": "stdout", "text": "captured"}, header)
-    worker.publish("comm_open", {"comm_id": "two", "target_name": "jupyter.widget.version", "data": {}}, header)
+    worker.publish(
+        "comm_open", {"comm_id": "two", "target_name": "jupyter.widget.version", "data": {}}, header
+    )
     worker.publish("stream", {"name": "stdout", "text": "seen"}, header)
     worker.end_cell(request)
     assert kept(kernel.outputs(parent=msg_id)) == [VIOLATION_TYPE, "stream"]

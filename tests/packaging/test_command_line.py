@@ -153,4 +153,6 @@ def test_doctor_names_what_is_missing_and_the_repair_and_exits_with_2(own_user: 
     assert any("repair: As root: sysctl -w user.max_user_namespaces" in line for line in lines[at : at + 3])
     boots = own_user.uid != 0
     assert any(line.startswith("ok       the sandbox" if boots else "MISSING  the sandbox") for line in lines)
-    assert lines[-1].startswith("The sandbox boots on the landlock rung" if boots else "The sandbox does not boot")
+    assert lines[-1].startswith(
+        "The sandbox boots on the landlock rung" if boots else "The sandbox does not boot"
+    )

@@ -14,7 +14,10 @@ from sentinel_kernel.policy.profile import list_profiles
 from sentinel_kernel.supervisor import protocol
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "SECURITY.md", "SPECIFICATION.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
+DOCUMENTS = (
+    *("README.md", "ARCHITECTURE.md", "SECURITY.md", "SPECIFICATION.md"),
+    *("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
+)
 
 
 def text(name: str) -> str:
