@@ -30,7 +30,6 @@ _RECORDS = re.compile(r"application/(?:papermill|scrapbook)\.[a-z0-9./+-]+")
 _TYPE = re.compile(
     r"(?:text|image|audio|video|application|model|multipart|chemical)/[^\s/]+(?:/[^\s]+)?", re.IGNORECASE
 )
-_SIZE = re.compile(r"\d{1,5}(?:\.\d{1,6})?(?:px|%|em)?")
 _NOT_BASE64 = "\"<>'&\\"
 
 
@@ -55,20 +54,11 @@ def clean(data: dict[str, Any], rules: Outputs) -> tuple[bool, set[str]]:
     return changed, kinds
 
 
-def clean_metadata(metadata: dict[str, Any]) -> bool:
-    """Take out of a bundle's metadata what converters and pages put into HTML unlooked at; tell whether any was."""
-    changed = False
-    for holder in (metadata, *(one for one in metadata.values() if isinstance(one, dict))):
-        for key in ("filenames", "isolated"):
-            changed |= holder.pop(key, None) is not None
-        for key in ("width", "height"):
-            size = holder.get(key)
-            if size is None or (isinstance(size, int | float) and not isinstance(size, bool)):
-                continue
-            if not isinstance(size, str) or not _SIZE.fullmatch(size):
-                del holder[key]
-                changed = True
-    return changed
+def clean_metadata(metadata: dict[str, Any], rules: Outputs) -> tuple[bool, set[str]]:
+    """Leave what lays out in a bundle's metadata; tell whether it was changed, and the kinds of what was held back."""
+    from sentinel_kernel.kernel.filtering import layout  # noqa: PLC0415 - most outputs have no metadata
+
+    return layout.clean(metadata, rules.types)
 
 
 def _one(kind: str, value: Any, rules: Outputs) -> tuple[Any, set[str]]:  # noqa: ANN401, PLR0911 - what JSON holds; one a kind
@@ -84,7 +74,7 @@ def _one(kind: str, value: Any, rules: Outputs) -> tuple[Any, set[str]]:  # noqa
         harmless = isinstance(value, str) and not any(mark in value for mark in _NOT_BASE64)
         return (value, set()) if harmless else (None, {held.TYPE})
     if kind in _TEXTS:
-        return (_plain(value), set()) if isinstance(value, str) else (value, set())
+        return (_plain(value), set()) if isinstance(value, str) else (None, {held.TYPE})
     if _VEGA.fullmatch(kind) or kind == "application/vnd.plotly.v1+json":
         return _chart(kind, value)
     if _RECORDS.fullmatch(kind):

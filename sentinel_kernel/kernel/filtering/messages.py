@@ -56,7 +56,8 @@ def _bundle(content: dict[str, Any], rules: Outputs) -> Filtered:
     data, metadata = content["data"], content.get("metadata")
     changed, kinds = bundle.clean(data, rules)
     if isinstance(metadata, dict) and metadata:
-        changed |= bundle.clean_metadata(metadata)
+        more, why = bundle.clean_metadata(metadata, rules)
+        changed, kinds = changed | more, kinds | why
     if not changed:
         return _SAME
     return Filtered(changed, not data, frozenset(kinds))
@@ -89,10 +90,25 @@ def _deep(value: Any, rules: Outputs, kinds: set[str]) -> bool:  # noqa: ANN401 
                 changed |= more
                 kinds |= why
                 continue
-            waiting.extend(one for one in current.values() if isinstance(one, dict | list))
+            metadata, data = current.get("metadata"), current.get("data")
+            if isinstance(metadata, dict) and (bundle.is_bundle(metadata) or _holds_bundle(data)):
+                more, why = bundle.clean_metadata(metadata, rules)
+                changed |= more
+                kinds |= why
+            else:
+                metadata = None
+            if current.get("output_type") in ("stream", "error"):
+                changed |= _texts(current)
+            waiting.extend(
+                one for one in current.values() if isinstance(one, dict | list) and one is not metadata
+            )
         elif isinstance(current, list):
             waiting.extend(one for one in current if isinstance(one, dict | list))
     return changed
+
+
+def _holds_bundle(data: Any) -> bool:  # noqa: ANN401 - what JSON holds
+    return isinstance(data, dict) and bundle.is_bundle(data)
 
 
 def _reply(content: dict[str, Any], rules: Outputs) -> Filtered:

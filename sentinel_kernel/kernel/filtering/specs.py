@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from sentinel_kernel.kernel.filtering import layout
+
 _VEGA_LOADS = frozenset(
     {"url", "href", "loader", "baseurl", "usermeta", "patch", "editorurl", "sourceheader", "sourcefooter"}
 )
@@ -22,7 +24,15 @@ _CONFIG = frozenset(
 
 def clean_vega(spec: dict[str, Any]) -> bool:
     """Take the page's settings out of a Vega or Vega-Lite spec; tell whether what is left loads nothing."""
-    spec.pop("usermeta", None)  # options of the page that shows it: where it links to, what it loads from
+    usermeta = layout.clean_usermeta(spec.pop("usermeta", None))  # options of the page that shows it
+    if not _loads_nothing(spec):
+        return False
+    if usermeta:
+        spec["usermeta"] = usermeta
+    return True
+
+
+def _loads_nothing(spec: dict[str, Any]) -> bool:
     waiting: list[Any] = [spec]
     while waiting:
         value = waiting.pop()

@@ -89,6 +89,87 @@ def test_metadata_of_pictures_are_sizes() -> None:
     assert Messages().filter("display_data", quoted, RULES).kinds == {held.TYPE}
 
 
+VEGA = "application/vnd.vegalite.v5+json"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"patch": "http://a.b/p"},
+        {"patch": [{"op": "add", "path": "/data/0", "value": {"url": "http://a.b"}}]},
+        {"config": "http://a.b/c"},
+        {"defaultStyle": "body{display:none}"},
+        {"sourceHeader": "<script>"},
+        {"editorUrl": "http://a.b"},
+        {"loader": {"baseURL": "http://a.b"}},
+        {"actions": {"export": "x"}},
+        {"theme": "__proto__"},
+        {"bind": "body"},
+    ],
+)
+@pytest.mark.parametrize("msg_type", ["display_data", "execute_result", "update_display_data"])
+def test_options_of_the_page_that_draws_a_chart_are_taken_out(msg_type: str, options: dict[str, Any]) -> None:
+    harmless = {
+        "actions": False,
+        "renderer": "svg",
+        "scaleFactor": 2,
+        "theme": "dark",
+        "downloadFileName": "a b",
+    }
+    content = bundle(**{VEGA: {"embed_options": {**harmless, **options}}})(VEGA, {"mark": "bar"})
+    told = Messages().filter(msg_type, content, Outputs(types=(VEGA,)))
+    kept = {key: value for key, value in harmless.items() if key not in options}
+    assert content["metadata"] == {VEGA: {"embed_options": kept}}
+    assert told == Filtered(changed=True, kinds=frozenset({held.ACTIVE}))
+    spec = {"mark": "bar", "usermeta": {"embedOptions": {**harmless, **options}}}
+    within = bundle()(VEGA, spec)
+    Messages().filter(msg_type, within, RULES)
+    assert within["data"][VEGA] == {"mark": "bar", "usermeta": {"embedOptions": kept}}
+    output = {
+        "output_type": "display_data",
+        "data": {VEGA: {"mark": "bar"}},
+        "metadata": {VEGA: {"embed_options": options}},
+    }
+    widget = opened("OutputModel", "@jupyter-widgets/output", outputs=[output])
+    Messages().filter("comm_open", widget, RULES)
+    assert output["metadata"] == {VEGA: {"embed_options": {}}}
+
+
+def test_metadata_that_lay_out_stay_and_no_others() -> None:
+    fine = {
+        "image/png": {
+            "width": 640,
+            "height": "4.5em",
+            "needs_background": "light",
+            "unconfined": True,
+            "alt": "a b",
+        },
+        "application/json": {"expanded": True, "root": "all"},
+        "scrapbook": {"name": "x", "data": True, "display": False},
+        "width": 5,
+    }
+    content = bundle(**fine)("image/png", "AAAA")
+    assert Messages().filter("display_data", content, RULES) == Filtered()
+    odd = {
+        "image/png": {"needs_background": "x", "onload": "x", "alt": '"'},
+        "text/html": {"isolated": True},
+        "trusted": True,
+    }
+    content = bundle(**odd, **{" Image/PNG": "x", "width": True})("image/png", "AAAA")
+    assert Messages().filter("display_data", content, RULES).changed
+    assert content["metadata"] == {"image/png": {}, "text/html": {}}
+    listed = bundle(**{"application/x.y": {"id": "1"}})("application/x.y", "x")
+    assert Messages().filter("display_data", listed, Outputs(types=("application/x.y",))) == Filtered()
+
+
+def test_texts_of_an_output_widget_keep_no_escapes() -> None:
+    stream = {"output_type": "stream", "name": "stdout", "text": "a\x1b]52;c;x\x07b"}
+    Messages().filter("comm_open", opened("OutputModel", "@jupyter-widgets/output", outputs=[stream]), RULES)
+    assert stream["text"] == "ab"
+    nested = bundle()("application/vnd.jupyter.stdout", [["\x1b]0;x\x07"]])
+    assert Messages().filter("display_data", nested, RULES).kinds == {held.TYPE}
+
+
 def test_html_of_widgets_is_cleaned_when_it_comes_and_when_it_changes() -> None:
     messages = Messages()
     content = opened("HTMLModel", value=EVIL)
