@@ -32,9 +32,15 @@ def leeway_in_force(settings: Settings, ready: Json) -> Leeway:
         workspace=settings.workspace,
         python=settings.python,
         asks=settings.ask_seconds > 0,
+        shown=_shown(ready.get("mounts")),
         rung=str(ready.get("rung") or "full"),
         rung_words=_words(ready.get("rung_words")),
     )
+
+
+def _shown(told: object) -> tuple[tuple[str, str], ...]:
+    mounts = told if isinstance(told, list) else []
+    return tuple((str(one.get("path")), str(one.get("target"))) for one in mounts if isinstance(one, dict))
 
 
 def _words(told: object) -> dict[str, str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 from sentinel_kernel.errors import SentinelError
-from sentinel_kernel.policy.host_commands import folder_to_show
+from sentinel_kernel.policy.host_commands import is_secret
 from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH
 from sentinel_kernel.policy.leeway import DEFAULT_CEILING, Leeway
 from sentinel_kernel.policy.mapping import load_mappings
 from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.remedy import remedies_for
 from sentinel_kernel.policy.remedy_words import remedy_hint
+from sentinel_kernel.policy.showing_remedy import SHOW, SHOWN, showing_of
 from sentinel_kernel.policy.violation import Text
 from sentinel_kernel.policy.word_values import MAGIC
 from sentinel_kernel.record import replace
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.mapping import Mappings
     from sentinel_kernel.policy.profile import Profile
+    from sentinel_kernel.policy.showing_remedy import Showing
     from sentinel_kernel.policy.violation import Remedy, Violation
 
 __all__ = ["DEFAULT_CEILING", "complete"]
@@ -83,8 +85,7 @@ def complete(
         leeway = Leeway(_shipped_profiles() if profiles is None else tuple(profiles), ceiling)
     remedies = remedies_for(violation, code=code, leeway=leeway)
     known = mappings if mappings is not None else _shipped_mappings()
-    folder = folder_to_show(violation, code, leeway)
-    words = known.words(_as_done(violation, remedies, folder))
+    words = known.words(_as_done(violation, remedies, showing_of(violation, code, leeway)))
     message, hint = Text(words.message_en, words.message_zh), Text(words.hint_en, words.hint_zh)
     if leeway.rung != "full":
         from sentinel_kernel.policy.rung_hints import words_on_rung  # noqa: PLC0415 - few kernels are on a lesser one
@@ -109,15 +110,28 @@ def complete(
     return replace(violation, message=message, hint=hint, remedies=remedies)
 
 
-def _as_done(violation: Violation, remedies: tuple[Remedy, ...], folder: str) -> Violation:
+def _as_done(violation: Violation, remedies: tuple[Remedy, ...], showing: Showing | None) -> Violation:
     """Return the violation as words are looked up for it: what writes to a hidden path is told nothing of reading.
 
-    ``folder`` is the one that can be shown.
+    ``showing`` says where it can be read.
     """
-    if folder:
-        violation = replace(violation, values={**violation.values, "folder": folder})
-    writes = violation.cause == "path_hidden" and bool(remedies) and remedies[0].kind == "code"
-    return replace(violation, values={**violation.values, "does": "write"}) if writes else violation
+    subject = violation.subject
+    if violation.cause != "path_hidden":
+        return violation
+    first = remedies[0] if remedies else None
+    does = violation.values.get("does", "")
+    if first is not None and first.kind == "code" and first.why not in (SHOW, SHOWN):
+        does = "write"
+    elif does != "write" and subject is not None and is_secret(subject.text):
+        does = "secret"
+    if does == "" and showing is not None:
+        told = {
+            "does": "shown" if showing.mounted else "named",
+            "folder": showing.folder,
+            "inside": showing.inside,
+        }
+        return replace(violation, values={**violation.values, **told})
+    return replace(violation, values={**violation.values, "does": does}) if does else violation
 
 
 _ENDED = Text("The sandbox was ended for it.", "沙箱因此被终止。")

@@ -62,11 +62,8 @@ _OF_FOLDERS = frozenset(
     words("listdir scandir iterdir glob iglob rglob walk fwalk isdir is_dir chdir copytree")
 )
 _MOST_CALLS = 32
-_HOMES = re.compile(r"/|/[^/]+|/home/[^/]+|.*/")
+HOMES = re.compile(r"/|/[^/]+|/home/[^/]+|.*/")
 """Folders by their place: what stands in the root folder, and the homes."""
-
-_TYPED = re.compile(r"/[A-Za-z0-9_./+@=,:-]{1,150}", re.ASCII)
-"""A folder that can be typed without quotes, and stand between backquotes."""
 
 
 def host_commands(violation: Violation, code: str | None, leeway: Leeway) -> list[Remedy]:
@@ -76,27 +73,11 @@ def host_commands(violation: Violation, code: str | None, leeway: Leeway) -> lis
         return []
     if violation.cause == "package_absent":
         return _install(subject.text, leeway)
-    if not code or not leeway.workspace or _is_secret(subject.text):
+    if not code or not leeway.workspace or is_secret(subject.text):
         return []
     if violation.cause == "program_absent" and "/" not in subject.text:
         return _copy_program(subject.text, code, leeway)
     return _copy_file(violation, code, leeway) if violation.cause in ("path_hidden", "program_absent") else []
-
-
-def folder_to_show(violation: Violation, code: str | None, leeway: Leeway) -> str:
-    """Return the folder of a hidden file that a cell names, as it may be typed; empty where it is better not named.
-
-    As for a copy: only what stands in the source is taken, no secret, no home and nothing that needs quotes.
-    """
-    subject = violation.subject
-    if violation.cause != "path_hidden" or subject is None or not code or _is_secret(subject.text):
-        return ""
-    cell = CellSource(code)
-    copied = copied_reads(cell, violation, leeway)
-    if copied is None or _is_folder(cell, violation, copied[0]):
-        return ""
-    folder = os.path.dirname(copied[0])
-    return folder if _TYPED.fullmatch(folder) and not _HOMES.fullmatch(folder) else ""
 
 
 def typed_installs(code: str | None, line: int | None, leeway: Leeway) -> list[Remedy]:
@@ -147,16 +128,16 @@ def _copy_file(violation: Violation, code: str, leeway: Leeway) -> list[Remedy]:
     if copied is None:
         return []
     path, changed = copied
-    if _is_folder(cell, violation, path):
+    if is_folder(cell, violation, path):
         return []
     # Without -r: a folder that nothing here shows to be one is left alone by the command itself.
     return [Remedy("command", f"cp -n -- {shlex.quote(path)} {_folder(leeway)}", _COPY, changed)]
 
 
-def _is_folder(cell: CellSource, violation: Violation, path: str) -> bool:
+def is_folder(cell: CellSource, violation: Violation, path: str) -> bool:
     """Tell whether ``path`` is shown to be a folder by its place, or by what the cell does with it, or in its line."""
     subject = violation.subject
-    if _HOMES.fullmatch(path) or (subject is not None and _HOMES.fullmatch(subject.text)):
+    if HOMES.fullmatch(path) or (subject is not None and HOMES.fullmatch(subject.text)):
         return True
     calls = [call for call, name in cell.calls() if name.rpartition(".")[2] in _OF_FOLDERS][:_MOST_CALLS]
     return any(
@@ -175,6 +156,7 @@ def _folder(leeway: Leeway) -> str:
     return shlex.quote(leeway.workspace.rstrip("/") + "/")
 
 
-def _is_secret(path: str) -> bool:
+def is_secret(path: str) -> bool:
+    """Tell whether ``path`` is one of which neither a copy nor a look is proposed."""
     normal = os.path.normpath(path)
     return any(part in normal for part in _SECRETS) or not normal.isprintable()

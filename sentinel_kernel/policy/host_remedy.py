@@ -81,7 +81,8 @@ def allowing_elsewhere(
     for profile in leeway.reachable(violation.profile, machine):
         for allowed in allowing_afresh(replace(violation, profile=profile.name), leeway):
             lines = f"%sentinel_profile {profile.name}", allowed.text
-            return (Remedy("code", "; ".join(lines), ALLOW_AFRESH, "\n".join((*lines, code))),)
+            text = "Put two lines on top of the cell: `{}` and below it `{}`".format(*lines)
+            return (Remedy("code", text, ALLOW_AFRESH, "\n".join((*lines, code))),)
     return ()
 
 

@@ -39,6 +39,8 @@ class Leeway(Record):
     python: str = ""
     asks: bool = False
     """Whether the person can be asked for more."""
+    shown: tuple[tuple[str, str], ...] = ()
+    """Folders that are shown while the sandbox runs: the host's path, and where it is inside."""
     rung: str = "full"
     """The rung of the isolation ladder that the sandbox is on."""
     rung_words: Mapping[str, str] = fresh(default_factory=dict)

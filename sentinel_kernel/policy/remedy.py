@@ -20,6 +20,7 @@ from sentinel_kernel.policy.host_remedy import allowing, allowing_afresh, allowi
 from sentinel_kernel.policy.limit_remedy import TYPED, limit_of, raised_limit
 from sentinel_kernel.policy.repair import code_changes
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
+from sentinel_kernel.policy.showing_remedy import showing_remedies
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
 from sentinel_kernel.policy.violation import Remedy, Text
 from sentinel_kernel.record import replace
@@ -89,6 +90,7 @@ def remedies_for(violation: Violation, *, code: str | None, leeway: Leeway) -> t
         Remedy("code", change.text, change.why, change.code)
         for change in (code_changes(violation, code, leeway, machine) if code else ())
     ]
+    found += showing_remedies(violation, code, leeway)
     found += _limits(violation, code, leeway, machine)
     found += _profiles(violation, code, leeway, machine)
     found += host_commands(violation, code, leeway)

@@ -13,6 +13,7 @@ from sentinel_kernel.policy.limit_remedy import limit_of
 from sentinel_kernel.policy.packages import meant_by
 from sentinel_kernel.policy.remedy import SWITCH_LIVES, SWITCH_LOOPBACK, beyond_ceiling, switch_profile
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
+from sentinel_kernel.policy.showing_remedy import SHOW, SHOWN
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
 from sentinel_kernel.policy.violation import Text
 
@@ -55,6 +56,11 @@ _CHANGED = Text(
 )
 _CHANGED_HERE = Text("The whole cell with that change is below.", "按此修改后的完整单元格见下方。")
 _CODE = Text(f"{{0}}. {_CHANGED.en}", _CHANGED.zh)
+_TWO_LINES = Text(
+    "Put two lines on top of the cell: `{0}` and below it `{1}`. You are asked whether it may be reached. "
+    f"{_CHANGED.en}",
+    f"在单元格开头写两行：先写 `{{0}}`，下一行写 `{{1}}`。系统会询问您是否允许访问。{_CHANGED.zh}",
+)
 _ENDLESS = Text(
     "The loop that it stands in has no end, so that no limit is enough: give it one (`break`, or `for ... in "
     "range(...)`).",
@@ -189,7 +195,7 @@ def _way_inside(violation: Violation, leeway: Leeway) -> Text:
     return _NOTHING
 
 
-def _of_first(remedy: Remedy, *, killed: bool) -> Text:
+def _of_first(remedy: Remedy, *, killed: bool) -> Text:  # noqa: PLR0911 - one return a kind of remedy
     if remedy.kind == "magic":
         switch = remedy.text.startswith("%sentinel_profile ") and not remedy.text.endswith("--carry")
         if switch and remedy.why == SWITCH_LOOPBACK:
@@ -198,6 +204,11 @@ def _of_first(remedy: Remedy, *, killed: bool) -> Text:
             return _filled(_REFUSES, remedy.text.split()[1])
         typed = _ALLOW_AFRESH if remedy.why == ALLOW_AFRESH else _MAGIC
         return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(typed, remedy.text)
+    if remedy.why in (SHOW, SHOWN):
+        return _CHANGED  # the hint itself names the line and the place
+    if remedy.kind == "code" and remedy.why == ALLOW_AFRESH:
+        lines = (remedy.code or "").split("\n")
+        return _filled(_TWO_LINES, *lines[:2])
     if remedy.kind == "code":
         return _filled(_CODE, remedy.text)
     if remedy.why == INSTALL_TYPED:

@@ -74,14 +74,23 @@ def copied_reads(cell: CellSource, violation: Violation, leeway: Leeway) -> tupl
 
     Only a path that stands in the source is taken: what the person sees there, nothing that the sandbox says.
     """
+    name = os.path.basename(_subject(violation).rstrip("/"))
+    return redirected_reads(
+        cell, violation, leeway, f"./{name}" if violation.cause == "program_absent" else name
+    )
+
+
+def redirected_reads(
+    cell: CellSource, violation: Violation, leeway: Leeway, place: str
+) -> tuple[str, str] | None:
+    """Return (the path, the cell's text that reads it at ``place``), None if it can't be; as copied_reads()."""
     failing = _subject(violation)
     if not failing.startswith("/") or failing.startswith(_NOT_FILES) or not leeway.workspace:
         return None
     named = expressions_of(cell, failing, leeway.workspace)
     if any(use.kind in WRITING for node, _ in named for use in uses(cell, node)):
         return None
-    name = os.path.basename(failing.rstrip("/"))
-    name = repr(f"./{name}" if violation.cause == "program_absent" else name)
+    name = repr(place)
     edits = [cell.replace(node, f"{value.path}({name})" if value.path else name) for node, value in named]
     return (_normal(failing), cell.changed(edits)) if edits else None
 

@@ -54,6 +54,7 @@ PLACEHOLDERS = frozenset((
     "name", "profile", "arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "address", "family", "path", "flags", "errno",
     "resource", "allowed", "used", "in_use", "whose", "limit", "place", "ended", "grace", "detail", "signal",
     "with_signal", "status", "subject", "folder",
+    "inside",
 ))  # fmt: skip
 """What a text may have places for."""
 

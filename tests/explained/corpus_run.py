@@ -103,7 +103,8 @@ def try_remedy(running: Kernel, program: Program, remedy: dict[str, Any]) -> tup
             return False, f"the command fails: {done.stderr[-200:]}"
         code = remedy.get("code") or code
     # Who follows an advice to allow a host says yes to what is asked then; nobody says anything by himself.
-    asks = kind in ("magic", "code") and "%sentinel_allow " in remedy["text"]
+    asking = any(magic in remedy["text"] for magic in ("%sentinel_allow ", "%sentinel_mount "))
+    asks = kind in ("magic", "code") and asking
     outcome = run_tidied(running, program, code, agrees=asks)
     worked = works(program, outcome) and (outcome.questions != [] or not asks)
     return worked, "" if worked else f"{outcome.ename}: {outcome.evalue[:150]} {outcome.text[-100:]!r}"

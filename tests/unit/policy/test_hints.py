@@ -308,7 +308,7 @@ def test_datagrams_are_offered_no_host_and_are_said_to_reach_none() -> None:
         ("/data/sets/x.csv", "open(name)", ""),  # the sandbox's word alone
         ("/elsewhere/sets/x.csv", "open('../../data/sets/x.csv')", ""),
         ("/home/ana/x.csv", "open('/home/ana/x.csv')", ""),  # a whole home
-        ("/data/.ssh/id_rsa", "open('/data/.ssh/id_rsa')", ""),
+        ("/srv/nc/data", "import os\nos.chdir('/srv/nc/data')", "/srv/nc/data"),
         ("/data/a b/x.csv", "open('/data/a b/x.csv')", ""),  # would need quotes
     ],
 )
@@ -320,3 +320,54 @@ def test_the_folder_to_show_is_named_where_the_cell_names_it(path: str, code: st
     assert done.hint is not None
     assert f"`%sentinel_mount {folder or 'FOLDER'}`" in done.hint.en
     assert f"`%sentinel_mount {folder or '文件夹'}`" in done.hint.zh
+
+
+D_CSV = "import pandas as pd\npd.read_csv('/srv/nc/data/d.csv')"
+
+
+@pytest.mark.parametrize(
+    ("mounts", "magic", "inside"),
+    [
+        ((), "%sentinel_mount /srv/nc/data", "/mnt/data/d.csv"),
+        ((("/elsewhere/data", "/mnt/data"),), "%sentinel_mount /srv/nc/data", "/mnt/data-2/d.csv"),
+        ((("/srv/nc/data", "/mnt/data"),), "", "/mnt/data/d.csv"),
+        ((("/srv/nc", "/mnt/nc"),), "", "/mnt/nc/data/d.csv"),
+    ],
+)
+def test_a_hidden_file_is_read_where_its_folder_is_shown(
+    mounts: tuple[tuple[str, str], ...], magic: str, inside: str
+) -> None:
+    subject = ("path", "/srv/nc/data/d.csv")
+    made = make_occurrence(
+        "path_hidden", id="id", profile="datascience", rule="r", time_ms=0, errno=2, subject=subject
+    )
+    leeway = Leeway(tuple(SHIPPED), "datascience", workspace="/work/notes", asks=True, shown=mounts)
+    done = complete(made, code=D_CSV, leeway=leeway)
+    assert done.hint is not None
+    for text in (done.hint.en, done.hint.zh):
+        assert f"`{inside}`" in text
+        assert (f"`{magic}`" in text) if magic else ("%sentinel_mount" not in text)
+    top = f"{magic}\n" if magic else ""
+    assert done.remedies[0].code == f"{top}import pandas as pd\npd.read_csv('{inside}')"
+
+
+def test_a_cell_with_the_line_that_shows_the_folder_gets_it_once() -> None:
+    subject = ("path", "/srv/nc/data/d.csv")
+    made = make_occurrence(
+        "path_hidden", id="id", profile="strict", rule="r", time_ms=0, errno=2, subject=subject
+    )
+    leeway = Leeway(tuple(SHIPPED), "datascience", workspace="/work/notes", asks=True)
+    done = complete(made, code=f"%sentinel_mount /srv/nc/data\n{D_CSV}", leeway=leeway)
+    assert (done.remedies[0].code or "").count("%sentinel_mount") == 1
+
+
+@pytest.mark.parametrize("path", ["/etc/shadow", "/data/.ssh/id_rsa"])
+def test_no_folder_of_a_secret_is_offered(path: str) -> None:
+    made = make_occurrence(
+        "path_hidden", id="id", profile="strict", rule="r", time_ms=0, errno=2, subject=("path", path)
+    )
+    leeway = Leeway(tuple(SHIPPED), "datascience", workspace="/work/notes", asks=True)
+    done = complete(made, code=f"open('{path}')", leeway=leeway)
+    assert done.hint is not None
+    assert "%sentinel_mount" not in done.hint.en + done.hint.zh
+    assert done.remedies == ()
