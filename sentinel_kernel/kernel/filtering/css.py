@@ -11,12 +11,15 @@ import re
 from functools import lru_cache
 
 MOST_CHARACTERS = 512 * 1024
+MOST_RULES, MOST_COMMAS, MOST_DECLARATIONS = 20_000, 100_000, 2000
+MOST_REMEMBERED = 512
+"""Characters of a text that a cache may keep: what is longer would fill the memory with what the code has sent."""
 
 _STRINGS = re.compile(
     r"\"(?:[^\"\\\n<]++|\\[0-9A-Fa-f]{1,6}+ ?+)*+\"|'(?:[^'\\\n<]++|\\[0-9A-Fa-f]{1,6}+ ?+)*+'"
 )
 _NAME = re.compile(r"-?-?[a-zA-Z][a-zA-Z0-9-]*")
-_FUNCTIONS = re.compile(r"([a-zA-Z0-9-]*)\(")
+_FUNCTIONS = re.compile(r"(?<![a-zA-Z0-9-])([a-zA-Z0-9-]*+)\(")
 _SAFE_FUNCTIONS = frozenset(
     [
         "rgb",
@@ -94,12 +97,19 @@ _URL_OF_DATA = re.compile(
     re.IGNORECASE,
 )
 _DEEPEST = 4
+_MOST_ANCESTORS = 3
+_MOST_IN_NAME = 100
 
 
-@lru_cache(maxsize=4096)
 def declarations(text: str) -> tuple[str, bool, bool]:
     """Return the harmless declarations of ``text``, whether any was left out, and whether one moves the element."""
+    return _brief_declarations(text) if len(text) <= MOST_REMEMBERED else _declarations(text)
+
+
+def _declarations(text: str) -> tuple[str, bool, bool]:
     kept, dropped, moves = [], False, False
+    if text.count(";") > MOST_DECLARATIONS:
+        return "", True, False
     for one in _split(_without_comments(text), ";"):
         name, colon, value = one.partition(":")
         name, value = name.strip(), value.strip()
@@ -113,9 +123,12 @@ def declarations(text: str) -> tuple[str, bool, bool]:
     return "; ".join(kept), dropped, moves
 
 
+_brief_declarations = lru_cache(maxsize=4096)(_declarations)
+
+
 def scoped(text: str, scope: str, id_prefix: str = "") -> tuple[str, bool, bool]:
     """Return the style sheet ``text`` for what is inside ``#scope`` alone; the rest as :func:`declarations`."""
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MOST_CHARACTERS or text.count("{") > MOST_RULES or text.count(",") > MOST_COMMAS:
         return "", True, False
     rules: list[str] = []
     cleaned = _without_comments(text.replace("<!--", " ").replace("-->", " "))
@@ -143,7 +156,12 @@ def _without_comments(text: str) -> str:
 
 def _value(name: str, value: str) -> str | None:
     """Return a property's value if both are harmless."""
-    if not _NAME.fullmatch(name) or _UNSAFE_NAMES.fullmatch(name) or len(value) > 100_000:
+    if (
+        len(name) > _MOST_IN_NAME
+        or not _NAME.fullmatch(name)
+        or _UNSAFE_NAMES.fullmatch(name)
+        or len(value) > 100_000
+    ):
         return None
     bare = _URL_OF_DATA.sub("0", value) if "url" in value.lower() else value
     bare = _STRINGS.sub("0", bare)
@@ -192,10 +210,9 @@ def _rules(text: str, scope: str, id_prefix: str, rules: list[str], depth: int) 
 
 
 def _is_condition(head: str) -> bool:
-    return re.fullmatch(r"@[a-zA-Z]+[\w\s():,.<>=%/-]*", head) is not None and "<" not in head
+    return re.fullmatch(r"@[a-zA-Z]++[\w\s():,.<>=%/-]*", head) is not None and "<" not in head
 
 
-@lru_cache(maxsize=4096)
 def _selectors(head: str, scope: str, id_prefix: str) -> str | None:
     """Return the list of selectors below ``scope``; None where one of them is not understood."""
     if not _SELECTOR.fullmatch(head):
@@ -208,9 +225,12 @@ def _selectors(head: str, scope: str, id_prefix: str) -> str | None:
         selector = one.strip()
         if not selector or selector[0] in ">+~|,":
             return None
-        ancestors, rest = [], selector
-        while (root := _ROOT.match(rest)) is not None and (
-            root.end() == len(rest) or rest[root.end()] in " \t\n>"
+        ancestors: list[str] = []
+        rest = selector
+        while (
+            len(ancestors) < _MOST_ANCESTORS
+            and (root := _ROOT.match(rest)) is not None
+            and (root.end() == len(rest) or rest[root.end()] in " \t\n>")
         ):
             ancestors.append(root.group().replace(":host", ":root"))
             rest = rest[root.end() :].lstrip()

@@ -17,6 +17,7 @@ from sentinel_kernel.kernel.filtering.vocabulary import (
     LOWER_TAGS,
     QUIET,
     REFERENCES,
+    SVG_TAGS,
     TAGS,
 )
 
@@ -40,7 +41,8 @@ _ACTIVE = re.compile(r"<script\b|<[^<>]{0,2000}[\s\"'/]on[a-z]{3,}\s*=|javascrip
 _STYLE = re.compile(r"<style(?=[\s/>])[^<>]*>", re.IGNORECASE)
 _STYLE_END = re.compile(r"</style\s*>", re.IGNORECASE)
 _NESTED = re.compile(r"<iframe\b[^<>]*?\ssrcdoc\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
-_SOURCE = re.compile(r"<iframe\b[^<>]*?\ssrc\s*=\s*[\"']?(https://[^\s\"'<>]+)[^<>]*>", re.IGNORECASE)
+_FRAME = re.compile(r"<iframe\b([^<>]*+)>", re.IGNORECASE)
+_SOURCE = re.compile(r"[\s\"'/]src\s*+=\s*+[\"']?(https://[^\s\"'<>]{1,2000}+)(?=[\s\"']|$)", re.IGNORECASE)
 _NAMES = re.compile(r"<([a-zA-Z][a-zA-Z0-9-]*)")
 _REMOTE_HINT = re.compile(r"(?:https?:)?//|url\s*\(", re.IGNORECASE)
 
@@ -87,7 +89,7 @@ def cleaned(text: str, hosts: Sequence[str] = (), *, scripts_matter: bool = Fals
     unknown = names - LOWER_TAGS - QUIET - {"script"}
     if unknown or "commandlinker" in text.lower():
         kinds.add(held.ACTIVE)
-    if _SOURCE.search(text):
+    if _source(text):
         kinds.add(held.REMOTE)
     body, sheets = _without_sheets(text) if "style" in names else (text, "")
     judge = _Attributes(hosts)
@@ -127,9 +129,13 @@ def cleaned(text: str, hosts: Sequence[str] = (), *, scripts_matter: bool = Fals
     return f'<div id="{scope}"{held_in}>{sheet}{safe}</div>', kinds
 
 
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*)([^<>]*)>")
-_LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{4000,}")
-_MOST_ATTRIBUTES = 500
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*+)([^<>]*+)>|<!--[^<>]*-->")
+_SEPARATORS = re.compile(r"[\s/\"']++")
+_VALUES = (re.compile(r"=(?=\s*+\"([^\"]*+))"), re.compile(r"=(?=\s*+'([^']*+))"))
+_MOST_ATTRIBUTES = 8000
+"""Attributes of one tag: each is compared with all before it."""
+
+_IN_PICTURE = frozenset(SVG_TAGS.lower().split()) - {"title", "desc"}
 _VOID = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
 )
@@ -140,22 +146,56 @@ def is_quickly_read(text: str) -> bool:
     tags = text.count("<")
     if len(text) > MOST_IN_PAGE or tags > MOST_TAGS:
         return False
-    if any(len(tag.split(None, _MOST_ATTRIBUTES + 1)) > _MOST_ATTRIBUTES for tag in _LONG_TAG.findall(text)):
+    if _may_have_long_tag(text):
         return False
-    if tags <= MOST_IRREGULAR:
-        return True
+    return tags <= MOST_IRREGULAR or _is_well_nested(text, tags)
+
+
+def _may_have_long_tag(text: str) -> bool:
+    """Tell whether a tag could have more than :data:`_MOST_ATTRIBUTES`, wherever readers take it to begin."""
+    if len(text) <= 2 * _MOST_ATTRIBUTES:
+        return False
+    for values in _VALUES:  # a tag does not end at a ">" that is in quotes
+        parts, position = [], 0
+        for found in values.finditer(text):
+            start, end = found.span(1)
+            if ">" in found[1]:
+                parts += [text[position:start], found[1].replace(">", " ")]
+                position = end
+        text = "".join((*parts, text[position:]))
+    for stretch in text.split(">"):
+        start = stretch.find("<")
+        if 0 <= start < len(stretch) - 2 * _MOST_ATTRIBUTES:
+            separators = _SEPARATORS.finditer(stretch, start)
+            if sum(1 for _ in separators) > _MOST_ATTRIBUTES:
+                return True
+    return False
+
+
+def _is_well_nested(text: str, tags: int) -> bool:
+    """Tell whether all of the ``tags`` (their number) open and close one in the other, for every reader."""
     open_ones: list[str] = []
+    in_picture, seen = 0, 0
     for found in _TAG.finditer(text):
+        seen += 1
+        if found[2] is None:
+            continue
         closes, name = found[1], found[2].lower()
-        if name in _VOID or found[3].endswith("/"):
+        if in_picture and name not in _IN_PICTURE:
+            return False  # HTML within a picture ends it
+        # Only in pictures does a "/" close an element; what is HTML stays open.
+        if name in _VOID or (in_picture and found[3].endswith("/")):
             continue
         if not closes:
             open_ones.append(name)
             if len(open_ones) > DEEPEST:
                 return False
+            in_picture += name == "svg"
         elif not open_ones or open_ones.pop() != name:
             return False
-    return not open_ones
+        else:
+            in_picture -= name == "svg"
+    return not open_ones and seen == tags
 
 
 def _without_sheets(text: str) -> tuple[str, str]:
@@ -261,15 +301,31 @@ def is_host_listed(host: str, hosts: tuple[str, ...]) -> bool:
 def _nested(text: str) -> str:
     """Return the document of a frame that the output itself brings (folium's maps); empty where it has none."""
     found = _NESTED.search(text) if "srcdoc" in text.lower() else None
-    return entities.unescape(found[1] or found[2] or "") if found is not None else ""
+    return _unescaped(found[1] or found[2] or "") if found is not None else ""
+
+
+def _source(text: str) -> str:
+    """Return the first address that a frame in ``text`` has; empty where none has one."""
+    for frame in _FRAME.finditer(text):
+        if (found := _SOURCE.search(frame[1])) is not None:
+            return found[1]
+    return ""
+
+
+_LONG_NUMBER = re.compile(r"&#[0-9]{8,}+")
+
+
+def _unescaped(text: str) -> str:
+    """Return ``text`` with its references resolved; Python refuses to read numbers of thousands of digits."""
+    return entities.unescape(_LONG_NUMBER.sub("&#0", text))
 
 
 def _embedded(text: str, hosts: Sequence[str]) -> str:
     """Return a frame of a listed host (a video, a map); empty where the output is none."""
-    found = _SOURCE.search(text) if hosts and "<iframe" in text.lower() else None
-    if found is None or not _is_listed(found[1], hosts):
+    found = _source(text) if hosts else ""
+    if not _is_listed(found, hosts):
         return ""
-    source = entities.escape(entities.unescape(found[1]))
+    source = entities.escape(_unescaped(found))
     return (
         '<iframe sandbox="allow-scripts allow-same-origin allow-presentation" referrerpolicy="no-referrer" '
         f'allow="fullscreen" style="width:100%;height:450px;border:0" src="{source}">'
@@ -284,5 +340,5 @@ _SCRIPT_SOURCE = re.compile(
 
 def _loads(text: str, hosts: Sequence[str]) -> set[str]:
     """Return that a framed output asks for a host that is not listed, so that it will not look right."""
-    asked = _SCRIPT_SOURCE.findall(entities.unescape(text[-500_000:]))
+    asked = _SCRIPT_SOURCE.findall(_unescaped(text[-500_000:]))
     return {held.REMOTE} if any(not _is_listed(url, hosts) for url in asked) else set()

@@ -40,8 +40,11 @@ def is_plain(html: str) -> bool:
     return len(tags) <= _MOST_TAGS and all(map(_is_plain_tag, tags))
 
 
-@lru_cache(maxsize=1024)
 def _is_plain_tag(tag: str) -> bool:
+    return _is_brief_plain_tag(tag) if len(tag) <= css.MOST_REMEMBERED else _judged(tag)
+
+
+def _judged(tag: str) -> bool:
     if _END.fullmatch(tag) is not None:
         return True
     start = _START.fullmatch(tag)
@@ -53,6 +56,9 @@ def _is_plain_tag(tag: str) -> bool:
         if name == "style" and css.declarations(value)[1:] != (False, False):
             return False
     return True
+
+
+_is_brief_plain_tag = lru_cache(maxsize=1024)(_judged)
 
 
 def is_page_class(value: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_SVG_TAGS = (
+SVG_TAGS = (
     "svg g defs symbol use title desc path rect circle ellipse line polyline polygon text tspan linearGradient "
     "radialGradient stop clipPath mask pattern marker"
 )
@@ -13,7 +13,7 @@ TAGS = frozenset(
         "hgroup hr i img input ins kbd label legend li main mark meter nav ol p picture pre "
         "progress q rp rt ruby s samp "
         "section small source span strike strong sub summary sup table tbody td tfoot th thead time tr tt u ul var "
-        f"video wbr {_SVG_TAGS}"
+        f"video wbr {SVG_TAGS}"
     ).split()
 )
 QUIET = frozenset({"style", "html", "head", "body", "meta", "title"})
