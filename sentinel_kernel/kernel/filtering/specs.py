@@ -14,6 +14,8 @@ _PLOTLY_LOADS = frozenset(
     {"source", "src", "url", "href", "topojsonurl", "plotlyserverurl", "sourcelayer", "accesstoken"}
 )
 _MAP = re.compile(r"(?:.*mapbox|.*map|.*geo|choropleth)\d*", re.IGNORECASE)
+_PATH = re.compile(r"[.\[]")
+_LEADS = re.compile(r"href|javascript:|url\s*\(", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"(?:https?:|wss?:)?//|javascript:", re.IGNORECASE)
 _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]*")
 _NAMES_OF_DATA = frozenset({"values", "datasets"})
@@ -56,6 +58,30 @@ def _loads_nothing(spec: dict[str, Any]) -> bool:
 
 def clean_plotly(figure: dict[str, Any]) -> bool:
     """Take out of a Plotly figure what its page may be set to; tell whether what is left loads nothing."""
+    _clean_config(figure)
+    waiting: list[Any] = [figure.get("data"), _without_styles(figure.get("layout")), figure.get("frames")]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(one for one in value if isinstance(one, dict | list))
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                # Buttons and frames name an attribute by its path: images[0].source
+                name = _PATH.split(key.lower())[-1]
+                if name in _PLOTLY_LOADS and not _is_harmless_source(inner):
+                    return False
+                if name == "type" and any(map(_is_map, inner if isinstance(inner, list) else [inner])):
+                    return False
+                if isinstance(inner, str) and "<" in inner and _LEADS.search(inner):
+                    return False
+                if name in ("args", "args2") and isinstance(inner, list) and inner[1:]:
+                    waiting.extend({inner[0]: inner[1]} for _ in range(isinstance(inner[0], str)))
+                if isinstance(inner, dict | list):
+                    waiting.append(inner)
+    return True
+
+
+def _clean_config(figure: dict[str, Any]) -> None:
     config = figure.get("config")
     if config is not None:
         figure["config"] = (
@@ -63,28 +89,36 @@ def clean_plotly(figure: dict[str, Any]) -> bool:
             if isinstance(config, dict)
             else {}
         )
-    waiting: list[Any] = [figure.get("data"), figure.get("layout"), figure.get("frames")]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, list):
-            waiting.extend(one for one in value if isinstance(one, dict | list))
-        elif isinstance(value, dict):
-            for key, inner in value.items():
-                if key.lower() in _PLOTLY_LOADS and not (isinstance(inner, str) and _DATA.fullmatch(inner)):
-                    return False
-                if (
-                    key == "type"
-                    and isinstance(inner, str)
-                    and _MAP.fullmatch(inner)
-                    and inner not in ("treemap", "heatmap")
-                ):
-                    return False
-                if (
-                    isinstance(inner, str)
-                    and "<" in inner
-                    and re.search(r"(?i)href|javascript:|url\s*\(", inner)
-                ):
-                    return False
-                if isinstance(inner, dict | list):
-                    waiting.append(inner)
-    return True
+
+
+def _is_map(kind: object) -> bool:
+    """Tell whether a trace of this kind loads a map."""
+    return isinstance(kind, str) and kind not in ("treemap", "heatmap") and _MAP.fullmatch(kind) is not None
+
+
+def _is_harmless_source(value: object) -> bool:
+    """Tell whether ``value`` is a picture itself, or numbers (the links of a Sankey diagram)."""
+    if isinstance(value, dict):
+        return value.keys() <= {"dtype", "bdata", "shape"}
+    if isinstance(value, list):
+        return all(isinstance(one, int | float) for one in value)
+    return isinstance(value, str) and _DATA.fullmatch(value) is not None
+
+
+def _without_styles(layout_of: object) -> Any:  # noqa: ANN401 - what JSON holds
+    """Return a layout without the types of its template's traces, which are styles: no trace comes of them.
+
+    The style of one kind that says it is another stays: a trace without a type takes it from there.
+    """
+    template = layout_of.get("template") if isinstance(layout_of, dict) else None
+    styles = template.get("data") if isinstance(template, dict) else None
+    if not isinstance(layout_of, dict) or not isinstance(template, dict) or not isinstance(styles, dict):
+        return layout_of
+    looked_at = [
+        {key: value for key, value in style.items() if key != "type" or value != kind}
+        if isinstance(style, dict)
+        else style
+        for kind, some in styles.items()
+        for style in (some if isinstance(some, list) else [some])
+    ]
+    return [layout_of | {"template": template | {"data": looked_at}}]
