@@ -32,6 +32,9 @@ class OutputFilter:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._messages: Messages | None = None
+        self._generation = -1
+        """The sandbox whose models ``_messages`` remembers; the next one has none of them."""
+
         self._known: tuple[tuple[object, ...], Outputs] | None = None
         self.hosts: tuple[str, ...] = ()
         self.scripts = False
@@ -40,10 +43,10 @@ class OutputFilter:
         """Make ``content``, which ``raw`` was read as, harmless in place; None where there was nothing to look at."""
         if msg_type in _NEVER or not _may_need(msg_type, raw, content):
             return None
-        if self._messages is None:
+        if self._messages is None or self._generation != self._host.lifecycle.generation:
             from sentinel_kernel.kernel.filtering.messages import Messages  # noqa: PLC0415 - see above
 
-            self._messages = Messages()
+            self._messages, self._generation = Messages(), self._host.lifecycle.generation
         return self._messages.filter(msg_type, content, self.rules())
 
     def rules(self) -> Outputs:

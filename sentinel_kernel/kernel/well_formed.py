@@ -17,6 +17,11 @@ from sentinel_kernel.kernel.wire import HEADER_BYTES, decode
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json, Part
 
+_MODEL_NAMES = (
+    *("_model_module", "_model_name", "_model_module_version", "model_module", "model_name"),
+    *("_view_module", "_view_name", "_view_module_version", "model_module_version"),
+)
+
 DEEPEST = 200
 """How deep a value may be nested. Programs that copy a notebook recurse at each level, Python ends at 1000."""
 
@@ -24,9 +29,15 @@ METADATA_BYTES = 4 * 1024 * 1024
 
 _INFINITE = float("inf")
 
-_STRINGS = re.compile(rb'"(?:[^"\\]+|\\.)*"', re.DOTALL)
-_ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_ONE_KIND = bytes.maketrans(b"[]", b"{}")
+_DIGITS = bytes.maketrans(b"123456789E", b"000000000e")
+_LARGE_EXPONENT, _LONG_NUMBER = b"e000", b"0" * 200
+_HIDDEN = re.compile(rb"\\u00[567]")
+"""An escape that may stand for a letter of the keys that are looked for."""
+
+_INHERITED = frozenset({"__proto__", "constructor", "prototype"})
+"""Keys by which JavaScript reaches what all objects of a page have in common."""
+
+_COMM_ID_CHARACTERS, _TARGET_CHARACTERS, _MODEL_NAME_CHARACTERS = 128, 200, 100
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}T")
 _EXACT_DATE = re.compile(
@@ -60,26 +71,44 @@ def read(part: Part, maximum_bytes: int) -> Json:
     """Return the JSON object in ``part`` if all clients can read it. Raises ProtocolError."""
     value = decode(part, maximum_bytes)
     if all(type(text) is str and text.isascii() and key.isascii() for key, text in value.items()):
+        if "__proto__" in value:
+            raise ProtocolError("An object has a key that changes every object of a page.")
         return value  # as most streams are: flat, and cheaper to see here than in the bytes
     raw = bytes(part)
-    if too_deep(raw):
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and too_deep(value):
         raise ProtocolError("A value is nested too deeply.")
-    check_numbers(value)
+    if _may_be_infinite(raw):
+        check_numbers(value)
+    escapes = b"\\" in raw
+    if b"proto" in raw or (escapes and _HIDDEN.search(raw) is not None):
+        _check_keys(value)
+    if not escapes:
+        return value
     if b"\\ud" in raw or b"\\uD" in raw:
         _check_letters(value)
     return value
 
 
-def too_deep(raw: bytes, deepest: int = DEEPEST) -> bool:
-    """Tell whether the JSON text ``raw``, which is valid, is nested deeper than ``deepest``."""
-    if raw.count(b"[") + raw.count(b"{") <= deepest:
-        return False
-    brackets = _STRINGS.sub(b"", raw).translate(_ONE_KIND, _ALL_BUT_BRACKETS)
+def too_deep(value: Json, deepest: int = DEEPEST) -> bool:
+    """Tell whether ``value`` is nested deeper than ``deepest``, itself being the first."""
+    level: list[Any] = [value]
     for _ in range(deepest):
-        if not brackets:
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if type(one) is dict else one)
+            if type(inner) is dict or type(inner) is list
+        ]
+        if not level:
             return False
-        brackets = brackets.replace(b"{}", b"")
-    return bool(brackets)
+    return True
+
+
+def _may_be_infinite(raw: bytes) -> bool:
+    """Tell whether a number in ``raw`` may be too large: it has an exponent of three digits, or 200 digits."""
+    plain = raw.translate(_DIGITS, b"+")
+    # From the end: so the search looks for the rare letter first (ten times as fast in a megabyte of digits).
+    return plain.rfind(_LARGE_EXPONENT) >= 0 or _LONG_NUMBER in plain
 
 
 def check_numbers(value: Json) -> None:
@@ -97,6 +126,20 @@ def check_numbers(value: Json) -> None:
                     raise ProtocolError("A number is too large.")
             elif kind is dict or kind is list:
                 waiting.append(item)
+
+
+def _check_keys(value: Json) -> None:
+    """Find keys by which a page that merges objects changes all of its own. Raises ProtocolError."""
+    waiting: list[Any] = [value]
+    while waiting:
+        found = waiting.pop()
+        if type(found) is dict:
+            constructor = found.get("constructor")
+            if "__proto__" in found or (type(constructor) is dict and "prototype" in constructor):
+                raise ProtocolError("An object has a key that changes every object of a page.")
+            waiting.extend(found.values())
+        elif type(found) is list:
+            waiting.extend(found)
 
 
 def _check_letters(value: Json) -> None:
@@ -150,6 +193,8 @@ def check_content(msg_type: str, content: Json) -> None:
     for key in _OBJECTS.get(msg_type, ()):
         if not isinstance(content.get(key), dict):
             raise ProtocolError(f"A {msg_type} has no object {key}.")
+    if msg_type.startswith("comm_") and len(content.get("comm_id", "")) > _COMM_ID_CHARACTERS:
+        raise ProtocolError("A comm's id is too long.")
     if msg_type in ("comm_open", "comm_msg"):
         _check_widget(msg_type, content)
     elif msg_type == "error" and not _is_traceback(content.get("traceback")):
@@ -179,24 +224,68 @@ def _check_transient(msg_type: str, transient: object) -> None:
 
 def _check_widget(msg_type: str, content: Json) -> None:
     data = content["data"]
-    if "state" not in data:
-        if msg_type == "comm_open" and content["target_name"] == "jupyter.widget":
-            raise ProtocolError("A widget has no state.")
-        return
-    state = data["state"]
-    if not isinstance(state, dict):
-        if content.get("target_name") == "jupyter.widget" or data.get("method") in ("update", "echo_update"):
-            raise ProtocolError("A widget's state is no object.")
-        return
-    if msg_type == "comm_open" and content["target_name"] == "jupyter.widget":
-        for key in ("_model_module", "_model_name"):
-            if not isinstance(state.get(key), str):
-                raise ProtocolError(f"A widget has no {key}.")
+    is_model = msg_type == "comm_open" and content["target_name"] == "jupyter.widget"
+    if len(content.get("target_name") or "") > _TARGET_CHARACTERS:
+        raise ProtocolError("A comm's target is too long.")
+    if "state" not in data and is_model:
+        raise ProtocolError("A widget has no state.")
+    state = data.get("state", {})
+    if isinstance(state, dict):
+        _check_state(state)
+    elif is_model or data.get("method") in ("update", "echo_update"):
+        raise ProtocolError("A widget's state is no object.")
+    for key in ("_model_module", "_model_name") if is_model else ():
+        if not isinstance(state.get(key), str):
+            raise ProtocolError(f"A widget has no {key}.")
+    _check_states(data.get("states"))
+    _check_paths(data)
+
+
+def _check_states(states: object) -> None:
+    """Check the states of all models, as a control comm tells them."""
+    for comm_id, told in states.items() if isinstance(states, dict) else ():
+        if len(comm_id) > _COMM_ID_CHARACTERS or comm_id in _INHERITED or not isinstance(told, dict):
+            raise ProtocolError("A widget's state is none.")
+        _check_state(told)
+        if isinstance(told.get("state"), dict):
+            _check_state(told["state"])
+
+
+def _check_paths(data: Json) -> None:
     paths = data.get("buffer_paths")
-    if not isinstance(paths, list | None) or not all(map(_is_path, paths or ())):
+    if not isinstance(paths, list | None):
         raise ProtocolError("A widget's buffer paths are none.")
+    # Of a control comm's answer they lead through the states of all models, else through the one.
+    places = [data[key] for key in ("state", "states") if key in data] or [{}]
+    if not all(_leads_somewhere(path, place) for path in paths or () for place in places):
+        raise ProtocolError("A widget's buffer path leads nowhere.")
 
 
-def _is_path(value: object) -> bool:
-    """Tell whether ``value`` leads to a place in a widget's state; clients keep such places as keys."""
-    return isinstance(value, list) and all(type(step) in (str, int) for step in value)
+def _check_state(state: Json) -> None:
+    if not _INHERITED.isdisjoint(state):
+        raise ProtocolError("A widget's state has a key that every object of a page has.")
+    for key in _MODEL_NAMES:
+        name = state.get(key)
+        if isinstance(name, str) and len(name) > _MODEL_NAME_CHARACTERS:
+            raise ProtocolError("A widget's name is too long.")
+
+
+def _leads_somewhere(path: object, place: Any) -> bool:  # noqa: ANN401 - what JSON holds
+    """Tell whether a buffer's path leads to an item of ``place``, or to a key that may be added in it.
+
+    Clients follow it unlooked at, and keep such places as keys: what every object has in common is reached so.
+    """
+    if not isinstance(path, list) or not path:
+        return False
+    *steps, last = path
+    for step in steps:
+        place = _item(place, step)
+    if isinstance(place, dict):
+        return type(last) in (str, int) and str(last) not in _INHERITED
+    return isinstance(place, list) and type(last) is int and 0 <= last < len(place)
+
+
+def _item(place: Any, step: object) -> Any:  # noqa: ANN401 - what JSON holds
+    if isinstance(place, dict):
+        return place.get(str(step)) if type(step) in (str, int) and str(step) not in _INHERITED else None
+    return place[step] if isinstance(place, list) and type(step) is int and 0 <= step < len(place) else None

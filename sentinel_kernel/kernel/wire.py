@@ -63,6 +63,33 @@ def _object(pairs: list[tuple[str, Any]]) -> Json:
 _DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_object)
 """Strict: Python reads NaN and Infinity where no page does, and of a key that is there twice the last."""
 
+_PLAIN_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_MANY_OBJECTS = 1000
+"""From so many on, a function of ours for each object takes longer than to count all keys once."""
+
+
+def _names_no_key_twice(raw: bytes, value: object) -> bool:
+    """Tell whether all keys in ``raw`` are in ``value``, which it was read as; True is certain, False is not.
+
+    Without a space before a colon each key ends with ``":``; a text may hold the two as well, so that there are at
+    least as many as keys, and as many as were read only where none was lost.
+    """
+    if b" :" in raw or b"\t:" in raw or b"\n:" in raw or b"\r:" in raw:
+        return False
+    found = 0
+    level: list[Any] = [value]
+    while level:
+        objects = [one for one in level if type(one) is dict]
+        found += sum(map(len, objects))
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if type(one) is dict else one)
+            if type(inner) is dict or type(inner) is list
+        ]
+    return found == raw.count(b'":')
+
+
 _ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
@@ -79,7 +106,13 @@ def decode(part: Part, maximum_bytes: int) -> Json:
         if raw.count(b"[") + raw.count(b"{") > _MOST_LISTS or raw.count(b",") > _MOST_ITEMS:
             raise ProtocolError(f"A frame holds more than {_MOST_LISTS} lists or {_MOST_ITEMS} values.")
     try:
-        value = _DECODER.decode(str(part, "utf-8"))
+        text = str(part, "utf-8")
+        if len(part) > _MANY_OBJECTS and text.count("{") > _MANY_OBJECTS:
+            value = _PLAIN_DECODER.decode(text)
+            if not _names_no_key_twice(bytes(part), value):
+                value = _DECODER.decode(text)
+        else:
+            value = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise ProtocolError("A frame is not JSON in UTF-8.") from error
     if not isinstance(value, dict):

@@ -1,8 +1,9 @@
 """Widgets of the worker's: which models may be opened, and what their state may hold.
 
 Pages make a model's view from names in its state, and some views put a string of it into the page as HTML. What a
-model is, is remembered by its comm's id for good: an id that was HTML once stays so, and one that is not known is
-held to all rules. Links that pages follow themselves (jslink) could carry a text into such a model unseen.
+model is, is remembered by its comm's id as long as its sandbox lives: an id that was HTML once stays so, and one that
+is not known is held to all rules. Links that pages follow themselves (jslink) could carry a text into such a
+model unseen.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _MEDIA = re.compile(r"(?:Image|Audio|Video)(?:Model|View)")
 _LINKED = frozenset({"value", "index", "selected_index", "max", "min", "disabled", "step"})
 _URL = re.compile(r"(?:https?|wss?|ftp):\s*/|^\s*//|javascript:|url\s*\(", re.IGNORECASE)
 _REFERENCE = "IPY_MODEL_"
-_MOST_MODELS, _LONGEST_ID = 100_000, 128
+_MOST, _LONGEST_ID, _LONGEST_NAME = 20_000, 128, 100
+"""Of models, and of comms held back, that are remembered; the oldest go, and are held to all rules again."""
 
 
 class _Model:
@@ -53,7 +55,7 @@ class Models:
 
     def __init__(self) -> None:
         self._models: dict[str, _Model] = {}
-        self._comms: set[str] = set()
+        self._comms: dict[str, None] = {}
         """Comms of other targets that were held back."""
 
     def opens(self, content: dict[str, Any], rules: Outputs) -> tuple[bool, bool, set[str]]:
@@ -62,10 +64,12 @@ class Models:
         if target not in TARGETS:
             if target in rules.comm_targets:
                 return False, False, set()
-            if len(self._comms) < _MOST_MODELS:
-                self._comms.add(comm_id)
+            if len(comm_id) <= _LONGEST_ID:
+                self._comms[comm_id] = None
+            if len(self._comms) > _MOST:
+                del self._comms[next(iter(self._comms))]
             return False, True, {held.COMM}
-        self._comms.discard(comm_id)
+        self._comms.pop(comm_id, None)
         data = content.get("data")
         state = data.get("state") if isinstance(data, dict) else None
         if target != TARGET or not isinstance(state, dict):
@@ -123,7 +127,11 @@ class Models:
     def _refusal(self, comm_id: str, state: dict[str, Any], rules: Outputs) -> set[str]:
         """Take note of a model; what is returned is why it may not be."""
         names = tuple(state.get(name) for name in _NAMES)
-        if any(not isinstance(name, str | None) for name in names) or any(name in state for name in _CODE):
+        if (
+            not all(map(_is_name, names))
+            or len(comm_id) > _LONGEST_ID
+            or any(name in state for name in _CODE)
+        ):
             return {held.WIDGET}
         for module in (names[0], names[2]):
             if module is not None and module not in _CORE | _KNOWN and module not in rules.widget_modules:
@@ -136,8 +144,9 @@ class Models:
             and str(state.get("format")).lower() == "url"
         ):
             return {held.REMOTE}
-        if len(self._models) < _MOST_MODELS and len(comm_id) <= _LONGEST_ID:
-            self._models[comm_id] = _Model(names)
+        self._models[comm_id] = _Model(names)
+        if len(self._models) > _MOST:
+            del self._models[next(iter(self._models))]
         return set()
 
     def _state(self, model: _Model | None, state: dict[str, Any], rules: Outputs) -> tuple[bool, set[str]]:
@@ -238,6 +247,10 @@ class Models:
             and model.module in _CORE
             and end[1] in _LINKED
         )
+
+
+def _is_name(value: object) -> bool:
+    return value is None or (isinstance(value, str) and len(value) <= _LONGEST_NAME and value.isascii())
 
 
 def _is_page_class(one: str) -> bool:

@@ -99,11 +99,13 @@ def depth(value: Any) -> int:
     st.integers(min_value=0, max_value=6),
 )
 def test_depth_is_counted_outside_of_strings(value: Any, deepest: int) -> None:
-    assert too_deep(json.dumps(value).encode(), deepest) == (depth(value) > deepest)
+    assert too_deep({"a": value}, deepest + 1) == (depth(value) > deepest)
 
 
 def test_what_people_nest_is_far_from_the_bound() -> None:
-    assert not too_deep(b"[" * DEEPEST + b"]" * DEEPEST)
+    for levels, fits in ((DEEPEST - 1, True), (DEEPEST, False)):
+        raw = b'{"a":' + b"[" * levels + b"]" * levels + b"}"
+        assert judge("debug_event", raw, ()).malformed is not fits
 
 
 HEADER = {"msg_id": "a", "msg_type": "stream", "session": "s", "date": "2026-02-28T23:59:59.123456Z"}
@@ -137,3 +139,107 @@ def test_a_header_is_flat_and_its_dates_are_dates(odd: dict[str, Any]) -> None:
 )
 def test_dates_of_all_common_forms_pass(date: str) -> None:
     check_header({**HEADER, "date": date}, own=True)
+
+
+STATE = {"_model_module": "m", "_model_name": "n", "a": {"b": [None, {}]}, "c": [None]}
+
+
+def comm(msg_type: str, **data: Any) -> bytes:
+    target = {"target_name": "jupyter.widget"} if msg_type == "comm_open" else {}
+    return json.dumps({"comm_id": "c", **target, "data": {"method": "update", **data}}).encode()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ["__proto__", "x"],
+        ["constructor", "prototype", "x"],
+        ["a", "__proto__", "x"],
+        ["a", "constructor"],
+        ["__proto__"],
+        ["prototype"],
+        ["toString", "x"],
+        ["c", "length"],
+        ["c", "0"],
+        ["c", 1],
+        ["c", -1],
+        ["a", "b", 2],
+        ["a", "b", "push", "x"],
+        ["_model_name", "x"],
+        ["missing", "x"],
+        [True],
+        [None],
+        [],
+        "a",
+    ],
+)
+@pytest.mark.parametrize("msg_type", ["comm_open", "comm_msg"])
+def test_buffers_go_nowhere_but_into_the_state(msg_type: str, path: Any) -> None:
+    fits = [["new"], ["c", 0], ["a", "b", 0], ["a", "b", 1, "new"], ["a", "new"]]
+    assert judge(msg_type, comm(msg_type, state=STATE, buffer_paths=fits), ()) is UNTOUCHED
+    assert judge(msg_type, comm(msg_type, state=STATE, buffer_paths=[*fits, path]), ()).malformed
+    states = {"one": {"model_module": "m", "model_name": "n", "state": STATE}}
+    fits = [["one", "state", *fit] for fit in fits]
+    assert judge("comm_msg", comm("comm_msg", states=states, buffer_paths=fits), ()) is UNTOUCHED
+    path = ["one", "state", *path] if isinstance(path, list) and path else path
+    assert judge("comm_msg", comm("comm_msg", states=states, buffer_paths=[path]), ()).malformed
+    assert judge("comm_msg", comm("comm_msg", buffer_paths=[["__proto__", "x"]]), ()).malformed
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"__proto__":"x"}',
+        b'{"data":{"__proto__":{"x":1}}}',
+        b'{"data":[{"a":{"\\u005f_proto__":{"x":1}}}]}',
+        b'{"data":{"__pr\\u006fto__":{"x":1}}}',
+        b'{"data":{"constructor":{"prototype":{"x":1}}}}',
+        b'{"data":{"\\u0063onstructor":{"\\u0070rototype":{"x":1}}}}',
+    ],
+)
+def test_no_key_changes_every_object_of_a_page(raw: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        read(raw, 1000)
+
+
+def test_words_that_are_like_those_keys_pass() -> None:
+    value = {"data": {"text": "__proto__ \x5f\u00e9", "constructor": "x", "rows": [{"prototype": 1}]}}
+    assert read(json.dumps(value).encode(), 1000) == value
+
+
+@pytest.mark.parametrize("key", ["__proto__", "constructor", "prototype"])
+def test_no_state_has_a_key_that_all_objects_have(key: str) -> None:
+    assert judge("comm_msg", comm("comm_msg", state={key: 1}), ()).malformed
+    states = {"one": {"model_name": "n", "state": {key: 1}}}
+    assert judge("comm_msg", comm("comm_msg", states=states), ()).malformed
+
+
+def test_what_is_remembered_of_a_comm_is_short() -> None:
+    fine = FIT["comm_open"]
+    state = fine["data"]["state"]
+    for msg_type in ("comm_open", "comm_msg", "comm_close"):
+        for length, fits in ((128, True), (129, False)):
+            content = {**FIT[msg_type], "comm_id": "x" * length}
+            assert judge(msg_type, json.dumps(content).encode(), ()).malformed is not fits
+    for long in (
+        {**fine, "target_name": "x" * 201},
+        {**fine, "data": {"state": {**state, "_model_name": "x" * 101}}},
+        {**fine, "data": {"state": {**state, "_view_name": "x" * 101}}},
+        {**fine, "data": {"state": state, "states": {"x" * 129: {}}}},
+        {**fine, "data": {"state": state, "states": {"x": {"model_name": "x" * 101}}}},
+    ):
+        assert judge("comm_open", json.dumps(long).encode(), ()).malformed
+
+
+@pytest.mark.parametrize(
+    "number", ["1e999", "-1E+0309", "1" + "0" * 308 + ".0e1", "1" * 310 + ".5", "1e0000400"]
+)
+def test_numbers_that_are_infinite_are_found_however_they_are_written(number: str) -> None:
+    for raw in (f'{{"a":[{number}]}}', f'{{"a":{{"b":{number}}}}}', f'{{"a":[" e",{number}]}}'):
+        with pytest.raises(ProtocolError):
+            read(raw.encode(), 10_000)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_that_are_finite_pass(number: float) -> None:
+    assert read(json.dumps({"a": [number]}).encode(), 10_000) == {"a": [number]}

@@ -105,3 +105,29 @@ def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
 
 def test_lone_surrogates_are_encoded() -> None:
     assert encode({"a": "\ud800"}) == b'{"a":"\\ud800"}'
+
+
+MANY = [{"a": number, "b": "x"} for number in range(1500)]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '{"a":1,"a":2}',
+        '{"a":1,"a":2,"b":":"}',
+        '{"a" :1,"a":2}',
+        '{"a"\t:1,"a":2,"b":"\\":"}',
+        '[{"b":{"a":1,"b":"x\\u0022:","a":2}}]',
+    ],
+)
+def test_a_key_that_is_there_twice_is_found_among_many_objects(odd: str) -> None:
+    many = json.dumps(MANY)
+    for raw in (f'{{"many":{many},"odd":{odd}}}', f'{{"odd":{odd},"many":{many}}}', f'{{"odd":{odd}}}'):
+        with pytest.raises(ProtocolError):
+            decode(raw.encode(), 1 << 20)
+
+
+@pytest.mark.parametrize("odd", ['{"a":":","b":"\\":"}', '{"a" : 1, "b" :2}', '" :"', "{}", "[[{}]]"])
+def test_many_objects_without_one_pass(odd: str) -> None:
+    raw = f'{{"many":{json.dumps(MANY)},"odd":{odd}}}'
+    assert decode(raw.encode(), 1 << 20) == json.loads(raw)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from sentinel_kernel.kernel.filtering import held
+from sentinel_kernel.kernel.filtering import held, widgets
 from sentinel_kernel.kernel.filtering.messages import Filtered, Messages
+from sentinel_kernel.kernel.output_filter import OutputFilter
 from sentinel_kernel.policy.profile import Outputs
 
 RULES = Outputs()
@@ -329,3 +332,47 @@ def test_escapes_go_from_streams_and_errors() -> None:
     error = {"ename": "E\x1b[2J", "evalue": "v", "traceback": ["\x1b[31mred\x1b[0m", "\x1b[2Jx"]}
     Messages().filter("error", error, RULES)
     assert error == {"ename": "E", "evalue": "v", "traceback": ["\x1b[31mred\x1b[0m", "x"]}
+
+
+def test_what_is_remembered_of_comms_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(widgets, "_MOST", 3)
+    messages = Messages()
+    for number in range(10):
+        assert not messages.filter("comm_open", opened("TextModel", comm_id=f"m{number}"), RULES).drop
+        messages.filter("comm_open", {"comm_id": f"c{number}", "target_name": "x", "data": {}}, RULES)
+    kept = messages._models
+    assert list(kept._models) == ["m7", "m8", "m9"]
+    assert list(kept._comms) == ["c7", "c8", "c9"]
+    forgotten = update("m0", value=EVIL)
+    messages.filter("comm_msg", forgotten, RULES)
+    assert "onerror" not in str(forgotten)  # held to all rules again
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        opened("X" * 101),
+        opened("TextModel", _view_name="X" * 101),
+        opened("Te\u0445tModel"),
+        opened("TextModel", comm_id="x" * 129),
+    ],
+)
+def test_models_with_long_names_are_held_back(content: dict[str, Any]) -> None:
+    messages = Messages()
+    assert messages.filter("comm_open", content, RULES).drop
+    assert not messages._models._models
+    comm = {"comm_id": "x" * 129, "target_name": "x", "data": {}}
+    assert messages.filter("comm_open", comm, RULES).drop
+    assert not messages._models._comms
+
+
+def test_the_next_sandbox_has_no_model_of_the_last() -> None:
+    lifecycle = SimpleNamespace(profile="datascience", generation=1)
+    host: Any = SimpleNamespace(lifecycle=lifecycle, settings=SimpleNamespace(profile_directories=()))
+    output_filter = OutputFilter(host)
+    for generation, drop in ((1, False), (1, True), (2, False)):
+        lifecycle.generation = generation
+        content = opened("TextModel" if drop is False else "HTMLModel")
+        told = output_filter.judge("comm_open", json.dumps(content).encode(), content)
+        assert told is not None
+        assert told.drop is drop
