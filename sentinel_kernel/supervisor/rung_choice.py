@@ -95,18 +95,23 @@ def _start(
     fault: tuple[str, int] | None,
 ) -> tuple[Preparation, ListedSandbox]:
     from sentinel_kernel.supervisor.rung_calls import RungCalls  # noqa: PLC0415 - only where it is to be had
-    from sentinel_kernel.supervisor.rung_sandbox import start_listed  # noqa: PLC0415 - as above
+    from sentinel_kernel.supervisor.rung_sandbox import start_listed, sweep  # noqa: PLC0415 - as above
 
     made, lists, folders = _lesser_preparation(preparation, package_directory, why)
     who = None
-    if made.plan.started_by_root:
-        identity = made.plan.identity
-        who = identity.host_uid, identity.host_gid
-        # Root of a container may not look into others' processes (CAP_SYS_PTRACE), but into those of its own real id.
-        # Signals of the sandbox's don't come here: Landlock keeps them in.
-        os.setresgid(identity.host_gid, -1, -1)
-        os.setresuid(identity.host_uid, -1, -1)
-    sandbox = start_listed(made.plan, lambda: make_filter(made), folders, backend, fault)
+    try:
+        if made.plan.started_by_root:
+            identity = made.plan.identity
+            who = identity.host_uid, identity.host_gid
+            # Root of a container may not look into others' processes (CAP_SYS_PTRACE), but into those of its own real
+            # id. Signals of the sandbox's don't come here: Landlock keeps them in.
+            os.setresgid(identity.host_gid, -1, -1)
+            os.setresuid(identity.host_uid, -1, -1)
+        sandbox = start_listed(made.plan, lambda: make_filter(made), folders, backend, fault)
+    except BaseException:
+        folders.undo()
+        raise
+    sweep()
     numbers = architecture_of(os.uname().machine).syscalls
     try:
         sandbox.calls = RungCalls(sandbox.listener, lists, numbers, sandbox.pid, who)
@@ -135,15 +140,19 @@ def _lesser_preparation(
     plan = preparation.plan
     _check_reach(plan)
     writes = preparation.profile.filesystem.allow_write_overlay
-    folders = make_private_folders(plan.identity, plan.workspace, package_directory, writes=writes)
     words = describe(why)
-    lists = replace(
-        make_lists(plan, package_directory, folders, abi),
-        cause_en=words["cause_en"],
-        cause_zh=words["cause_zh"],
-        remedy_en=words["remedy_en"],
-        remedy_zh=words["remedy_zh"],
-    )
+    folders = make_private_folders(plan.identity, plan.workspace, package_directory, writes=writes)
+    try:
+        lists = replace(
+            make_lists(plan, package_directory, folders, abi),
+            cause_en=words["cause_en"],
+            cause_zh=words["cause_zh"],
+            remedy_en=words["remedy_en"],
+            remedy_zh=words["remedy_zh"],
+        )
+    except BaseException:
+        folders.undo()
+        raise
     same_user = not plan.started_by_root
     plan = replace(
         plan,

@@ -12,7 +12,9 @@ from sentinel_kernel.boot.context import BootContext
 from sentinel_kernel.boot.sequence import boot
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.linux import namespaces
+from sentinel_kernel.linux.process import die_with_parent
 from sentinel_kernel.linux.seccomp import Listener
+from sentinel_kernel.supervisor.private_folder import sweep_private_folders
 from sentinel_kernel.supervisor.sandbox import (
     DIED,
     PLACE_REMEDY,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 _END_SECONDS = 5.0
 _WORD_BYTES = 64
 _gone: list[int] = []
-"""Wardens that have said their last word, and remove their folders yet."""
+"""Wardens that have said their last word and remove their folders yet, and the process that sweeps."""
 
 
 class ListedSandbox(Sandbox):
@@ -100,6 +102,25 @@ def reap_wardens() -> None:
         _gone.remove(pid)
 
 
+def sweep() -> None:
+    """Have a process remove what killed sandboxes left; nobody waits for it."""
+    try:
+        pid = os.fork()
+    except OSError:
+        return  # the next start does it
+    if pid:
+        _gone.append(pid)
+        return
+    try:
+        die_with_parent()
+        from sentinel_kernel.supervisor.live_mounts import alone  # noqa: PLC0415 - in the process alone
+
+        alone(())
+        sweep_private_folders()
+    finally:
+        os._exit(0)
+
+
 def start_listed(
     plan: BootPlan,
     make_filter: Callable[[], bytes],
@@ -107,12 +128,12 @@ def start_listed(
     backend: Backend,
     fault: tuple[str, int] | None = None,
 ) -> ListedSandbox:
-    """Make the sandbox of ``plan``, as sandbox.start_sandbox does on the full rung; ``folders`` are used up.
+    """Make the sandbox of ``plan``, as sandbox.start_sandbox does on the full rung.
 
     Precondition: this process has one thread, and descriptors 0, 1 and 2 are open.
 
     Raises:
-        BootError: a step failed; everything was undone.
+        BootError: a step failed; everything was undone. ``folders`` are still held where no warden has come to be.
 
     """
     started = time.monotonic()
@@ -127,7 +148,6 @@ def start_listed(
         try:
             warden, warden_pidfd, placed = _clone(backend.group)
         except OSError as error:
-            folders.remove()
             raise BootError(
                 "clone", error.errno or 0, f"No process could be started: {error.strerror}."
             ) from None
@@ -145,8 +165,7 @@ def start_listed(
                 )
                 boot(context, fault)
 
-            kept = (folders.lock,) if folders.lock >= 0 else ()
-            guard(child_word, own_id, start, folders.remove, kept)
+            guard(child_word, own_id, start, folders.remove, folders.descriptors)
         os.close(warden_pidfd)
         folders.close()
         undone = own_ends.enter_context(contextlib.ExitStack())
