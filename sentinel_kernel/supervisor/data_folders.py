@@ -42,7 +42,7 @@ def data_folders(
         if not stat.S_ISDIR(mode):
             remedy = f"Name the folder that it lies in: {os.path.dirname(named)}."
             raise _error(errno.ENOTDIR, f"{named} is a file, and folders alone can be shown.", remedy)
-        if not os.access(real, os.R_OK | os.X_OK):
+        if not os.access(real, os.R_OK | os.X_OK, effective_ids=True):
             raise _error(errno.EACCES, f"You may not read the folder {named} yourself.", "Ask its owner.")
         if real == workspace:
             remedy = "Take it out of the profile: cells see it already, and what they write there is held."

@@ -151,7 +151,7 @@ def remove(leaf: Group) -> bool:
 def _obstacle(group: Group, *, given: bool) -> str:
     """Return why a group can't be ours to divide; empty where it can."""
     names = (".", "cgroup.procs", "cgroup.subtree_control")
-    if not all(os.access(name, os.W_OK, dir_fd=group.descriptor) for name in names):
+    if not all(os.access(name, os.W_OK, dir_fd=group.descriptor, effective_ids=True) for name in names):
         return f"{group.path} is not delegated to this user."
     available = group.read("cgroup.controllers").split()
     if missing := [name for name in NEEDED if name not in available]:

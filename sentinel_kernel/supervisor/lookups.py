@@ -217,7 +217,7 @@ def _look(root: int, path: str, *, beneath: bool) -> dict[str, Any] | None:
             real = os.readlink(f"/proc/self/fd/{descriptor}")
             if real == _PROC or real.startswith(_PROC + "/"):
                 return None
-            readable = os.access(f"/proc/self/fd/{descriptor}", os.R_OK)
+            readable = os.access(f"/proc/self/fd/{descriptor}", os.R_OK, effective_ids=True)
         no_exec = bool(os.fstatvfs(descriptor).f_flag & os.ST_NOEXEC)
     except OSError:
         return None

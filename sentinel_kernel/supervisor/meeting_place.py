@@ -15,7 +15,7 @@ _NAME_BYTES = 120
 def base_directory() -> str:
     """Return the folder of what supervisors make for themselves; it need not exist."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    if runtime and os.path.isdir(runtime) and os.access(runtime, os.W_OK):
+    if runtime and os.path.isdir(runtime) and os.access(runtime, os.W_OK, effective_ids=True):
         return os.path.join(runtime, "sentinel-kernel")
     return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"sentinel-kernel-{os.geteuid()}")
 

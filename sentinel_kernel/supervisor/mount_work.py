@@ -28,7 +28,7 @@ def work_place(real: str, own: str, owner: tuple[int, int] | None, *, make: bool
         holder = place
         while not os.path.isdir(holder):
             holder = os.path.dirname(holder)
-        usable = os.access(holder, os.W_OK | os.X_OK)
+        usable = os.access(holder, os.W_OK | os.X_OK, effective_ids=True)
         if is_within(holder, real) or _mount_id(holder) != _mount_id(real) or not usable:
             continue
         if not make:

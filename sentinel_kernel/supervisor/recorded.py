@@ -225,7 +225,7 @@ def started(message: Mapping[str, Any], environment: Mapping[str, str], python: 
         "started_ts": int(time.time() * 1000),
         "kernel": str(message.get("kernel") or ""),
         "workspace": str(message.get("workspace") or ""),
-        "uid": os.getuid(),
+        "uid": os.geteuid(),
         "hub_user": environment.get("JUPYTERHUB_USER"),
         "client": str(client)[:200] if client else None,
         "sentinel_version": __version__,

@@ -95,7 +95,7 @@ def _look(task: Task) -> dict[str, Any]:
     if not stat.S_ISDIR(status.st_mode):
         raise Refused("not_folder" if stat.S_ISREG(status.st_mode) else "special", real)
     wanted = os.R_OK | os.X_OK | (os.W_OK if task.mode == "rw" else 0)
-    if not os.access(real, wanted):
+    if not os.access(real, wanted, effective_ids=True):
         raise Refused("no_access" if task.mode == "ro" else "no_write", real)
     if task.around is not None and (why := objection(real, task.mode, task.around)) is not None:
         raise Refused(why.code, why.detail)
