@@ -8,6 +8,7 @@ what watches its socket: what can't be told within the bounds is refused, with i
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import signal
@@ -117,7 +118,10 @@ def _found(thread: int, number: int) -> list[Registration]:
         return []  # the program is gone
     if len(files) > _MOST_FILES:
         raise Unwatched
+    began = time.thread_time()
     for file in files:
+        if len(found) > _MOST_FOUND or time.thread_time() - began > _WORK_SECONDS:
+            raise Unwatched  # at once: the rest is as much again
         try:
             if _may_watch(thread, file, number):
                 inode = os.stat(f"/proc/{thread}/fd/{number}").st_ino
@@ -202,8 +206,11 @@ def _known_as(descriptor: int, number: int) -> Iterator[None]:
     try:
         if soft <= number < hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (number + 1, hard))
-        with contextlib.suppress(OSError):  # as a rule nothing has it
+        try:
             own = os.dup(number)
+        except OSError as error:  # as a rule nothing has it; what can't be kept must not be lost
+            if error.errno != errno.EBADF:
+                raise
         inherited = own >= 0 and os.get_inheritable(number)
         os.dup2(descriptor, number, inheritable=False)
         try:

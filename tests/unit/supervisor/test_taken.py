@@ -178,6 +178,41 @@ def test_after_far_too_much_work_there_is_a_pause_and_then_it_is_looked_for_agai
         assert found(watches, sock) == numbers(sets)
 
 
+@pytest.mark.parametrize("bound", ["found", "work"])
+def test_beyond_a_bound_no_further_set_is_gone_through(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
+    looked: list[int] = []
+    reading = epolls._read
+    clock = [0.0]
+
+    def read(*of: int) -> list[epolls.Registration]:
+        looked.append(of[1])
+        clock[0] += epolls._WORK_SECONDS if bound == "work" else 0.0
+        return reading(*of)
+
+    with watched(120) as (sock, _):
+        monkeypatch.setattr(epolls, "_read", read)
+        monkeypatch.setattr(epolls.time, "thread_time", lambda: clock[0])
+        with pytest.raises(Unwatched):
+            found(Watches(), sock)
+    assert len(looked) == (33 if bound == "found" else 2)
+
+
+def test_a_descriptor_of_ones_own_that_cannot_be_kept_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with socket.socket() as own, socket.socket() as other:
+        status = os.fstat(own.fileno())
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "dup", full)
+            with (
+                pytest.raises(OSError, match="Too many open files"),
+                epolls._known_as(other.fileno(), own.fileno()),
+            ):
+                pass
+        assert os.path.samestat(os.fstat(own.fileno()), status)
+
+
 @pytest.mark.parametrize("taken", [False, True])
 def test_a_socket_is_registered_under_the_programs_number_whoever_has_it_here(taken: bool) -> None:
     """``taken``: this process has something else of that number, which it has again afterwards."""
