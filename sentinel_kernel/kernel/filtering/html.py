@@ -19,6 +19,7 @@ from sentinel_kernel.kernel.filtering.vocabulary import (
     REFERENCES,
     SVG_TAGS,
     TAGS,
+    WORDS,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ _FILE = re.compile(
 )
 _PATH = re.compile(r"(?:\./)?[\w][\w .()+%-]*(?:/[\w][\w .()+%-]*)*/?")
 _LINK = re.compile(r"(?:https?://[^\s]+|mailto:[^\s]+)", re.IGNORECASE)
+_REFERENCE = re.compile(r"(url\(\s*+[\"']?#)", re.IGNORECASE)
 _ID = re.compile(r"[\w][\w:.-]{0,120}")
 _HOST = re.compile(r"https://([a-z0-9.-]+)(?::443)?(?:[/?#]|$)", re.IGNORECASE)
 
@@ -226,10 +228,13 @@ class _Attributes:
             return judge(self, tag, value)
         if name in REFERENCES:
             return " ".join(f"{ID_PREFIX}{one}" for one in value.split()[:20])
-        if "(" in value and "url" in value.lower() and not css.is_value(value):
+        if name in WORDS:
+            return value
+        # A picture's attributes are CSS, whose escapes spell url() in many ways.
+        if "\\" in value or ("(" in value and not css.is_value(value)):
             self.kinds.add(held.REMOTE)
             return None
-        return value
+        return _REFERENCE.sub(rf"\1{ID_PREFIX}", value) if "(" in value else value
 
     def classes(self, _tag: str, value: str) -> str | None:
         if not is_page_class(value):

@@ -131,5 +131,7 @@ ATTRIBUTES = {
     "video": {"src", "controls", "loop", "muted", "preload", "poster", "playsinline"},
 }
 REFERENCES = frozenset({"for", "headers", "aria-labelledby", "aria-describedby", "aria-controls"})
+WORDS = frozenset({"abbr", "alt", "aria-label", "datetime", "href", "lang", "summary", "title", "value"})
+"""Attributes that no reader takes for CSS, whatever they hold."""
 
 LOWER_TAGS = frozenset(tag.lower() for tag in TAGS)

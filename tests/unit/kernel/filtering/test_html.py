@@ -296,3 +296,24 @@ def test_a_reference_to_a_number_of_thousands_of_digits_is_read() -> None:
     number = "&#" + "1" * 5000 + ";"
     assert html.filtered(f"<script src='{number}'></script>", FRAME)[0].startswith("<div")
     assert html.filtered(f"<iframe srcdoc='{number}'></iframe>", FRAME)[0].startswith("<div")
+
+
+@pytest.mark.parametrize(
+    "name", ["fill", "stroke", "mask", "clip-path", "font-family", "stop-color", "transform", "width"]
+)
+@pytest.mark.parametrize(
+    "value", ["u\\72l(//a.b)", "url(//a.b)", "u\\72 l(//a.b)", "image-set('//a.b' 1x)", "red;a:\\75rl(//a.b)"]
+)
+def test_an_attribute_of_a_picture_is_held_to_the_rules_of_styles(name: str, value: str) -> None:
+    made, kinds = html.filtered(f"<svg><rect {name}=\"{value}\" x='1'/></svg>", CLEAN)
+    assert made == '<svg><rect x="1"></rect></svg>'
+    assert kinds == {held.REMOTE}
+
+
+def test_a_picture_keeps_its_own_references_and_words() -> None:
+    text = (
+        '<svg><rect id="a" fill="url(#a)" transform="rotate(3 1 2)"></rect></svg><p title="C:\\a (b)">x</p>'
+    )
+    made, kinds = html.filtered(text, CLEAN)
+    assert made == text.replace("#a", "#o-a").replace('id="a"', 'id="o-a"')
+    assert kinds == set()
