@@ -7,6 +7,7 @@ picture of another host gets a character of no width in between, which shows the
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.filtering import held
@@ -45,14 +46,21 @@ _SCHEME = re.compile(
     re.IGNORECASE,
 )
 _ENTITY = re.compile(r"&(?=#|(?:Tab|NewLine|colon|lpar|excl|lbrack|lsqb|lt|LT|sol|bsol|nbsp)\b)")
-_DIAGRAM = re.compile(r"((?:```+|~~~+)[ \t]*)mermaid", re.IGNORECASE)
+_FENCE = re.compile(r"((?:(?<!`)```|(?<!~)~~~)[`~]*+)([^\r\n]*+)")
+_NOT_LETTERS = re.compile(r"[\W\d_]+")
+_DIAGRAM = re.compile("mermaid", re.IGNORECASE)
 _LOADING_DIAGRAM = re.compile(
-    r"//|url\s*\(|@import|<|themeCSS|%%\{|\bimg\s*:|\bclick\b|\bsrc\b|[\\&]", re.IGNORECASE
+    r"//|https?:|url\s*\(|image-set|@import|<|themeCSS|%%\{|\bimg\b|\bclick\b|\bsrc\b|[\\&]", re.IGNORECASE
 )
 _COMMANDS = re.compile(
-    r"\\(?:href|url|cssId|class|style|data|require|html(?:Id|Class|Style|Data)|includegraphics|mmlToken|texttip|"
-    r"mathtip|toggle|unicode)(?![a-zA-Z])"
+    r"\\(?:href|url|css[a-zA-Z]*|class|style|data|require|html[a-zA-Z]*|includegraphics|mmlToken|text?tip|tooltip|"
+    r"mathtip|toggle|action|unicode|bbox|csname|endcsname|setOptions|loadFile)(?![a-zA-Z])"
 )
+_STYLED = re.compile(
+    r"(\\[a-zA-Z]{1,40}\s{0,5}[\[{][^\[\]{}]{0,300}(?:url|image|image-set|src|element|cross-fade))(?=\s{0,5}\()",
+    re.IGNORECASE,
+)
+"""An argument of any command, known or not, that would load were it read as a style."""
 
 
 def filtered(text: str, hosts: Sequence[str] = ()) -> tuple[str, set[str]]:
@@ -66,9 +74,11 @@ def filtered(text: str, hosts: Sequence[str] = ()) -> tuple[str, set[str]]:
         kinds.add(held.ACTIVE)
         return f"<{_BREAK}{rest}"
 
-    if _LOADING_DIAGRAM.search(text) and _DIAGRAM.search(text):
-        text = _DIAGRAM.sub(r"\1text", text)
-        kinds.add(held.REMOTE)
+    if _LOADING_DIAGRAM.search(text) and ("```" in text or "~~~" in text):
+        unled = _FENCE.sub(_without_diagram, text)
+        if unled != text:
+            text = unled
+            kinds.add(held.REMOTE)
     if "<" in text:
         text = _TAG.sub(tag, text)
     if "&" in text:
@@ -83,7 +93,15 @@ def filtered(text: str, hosts: Sequence[str] = ()) -> tuple[str, set[str]]:
 
 def latex(text: str) -> str:
     r"""Return ``text`` without the commands of MathJax that make links, styles and names (``\href`` and its like)."""
-    return _COMMANDS.sub(r"\\text", text) if "\\" in text else text
+    return _STYLED.sub(rf"\1{_BREAK}", _COMMANDS.sub(r"\\text", text)) if "\\" in text else text
+
+
+def _without_diagram(found: re.Match[str]) -> str:
+    """Return the beginning of a fence so that no frontend draws it, whatever it trims, folds or skips."""
+    mark, rest = found[1], _DIAGRAM.sub("text", found[2])
+    # Letters alone, as unlike readers take them for the same: other spaces, marks and widths are none.
+    letters = _NOT_LETTERS.sub("", unicodedata.normalize("NFKC", rest)).casefold()
+    return f"{mark}text" if "mermaid" in letters else f"{mark}{rest}"
 
 
 def is_harmless_diagram(text: str) -> bool:

@@ -55,6 +55,13 @@ def test_a_prompt_is_one_line_in_one_direction() -> None:
         "[a](javascript\\:x)",
         "[a](data:text/html,x)",
         "```mermaid\nflowchart\nA@{ img: 'http://a.b' }\n```",
+        *(
+            f"{fence}{space}mermaid\nflowchart\nA@{{ img: 'http://a.b' }}\n"
+            for fence in ("```", "~~~", "`````")
+            for space in ("\u00a0", "\u3000", "\v", "\f", "\ufeff", "\u2028", "\\", "{.", "x ", "\u200b")
+        ),
+        "```\u24dcermaid\nA@{ img: 'https:a.b' }",
+        "```mer\u200bmaid\nA@{ img: 'https:a.b' }",
         "$\\href{javascript:x}{y}$",
         "!![a](http://a.b)",
         "<details ontoggle=x open>",
@@ -91,6 +98,34 @@ def test_everyday_markdown_stays(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        "href",
+        "bbox",
+        "style",
+        "class",
+        "cssId",
+        "require",
+        "unicode",
+        "htmlStyle",
+        "htmlData",
+        "csname",
+        "data",
+    ],
+)
+def test_commands_of_mathjax_that_take_more_than_mathematics_are_texts(command: str) -> None:
+    assert markdown.latex(f"$\\{command}[background:url(//a.b)]{{x}}$").startswith("$\\text[")
+    assert markdown.latex(f"$\\{command}s{{x}}$") == (
+        "$\\text{x}$" if command in ("htmlStyle", "htmlData", "cssId") else f"$\\{command}s{{x}}$"
+    )
+
+
+def test_an_argument_of_an_unknown_command_loads_nothing() -> None:
+    assert markdown.latex("\\box[background:url(//a.b)]{x}") == "\\box[background:url\u200b(//a.b)]{x}"
+    assert markdown.latex("\\sqrt[3]{x}, \\frac{f(x)}{2}") == "\\sqrt[3]{x}, \\frac{f(x)}{2}"
+
+
+@pytest.mark.parametrize(
     "inside",
     [
         "<script>x</script>",
@@ -101,6 +136,9 @@ def test_everyday_markdown_stays(text: str) -> None:
         "<style>@import 'http://a.b'; a{fill:url(http://a.b)}</style>",
         "<rect style='fill:url(http://a.b)' onload='x'/>",
         "<rect fill='url(http://a.b)'/>",
+        "<rect fill='u\\72l(http://a.b)'/>",
+        "<rect mask='u\\72 l(a.b)'/>",
+        "<rect clip-path='image-set(\"a.b\" 1x)'/>",
         "<animate attributeName='href' to='javascript:x'/>",
         "<set attributeName='onload' to='x'/>",
     ],
