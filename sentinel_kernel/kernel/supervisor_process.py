@@ -148,8 +148,8 @@ def start_supervisor(
         if early is not None:
             early.drop()
         return taken
-    if early is not None:
-        return _ask(early, request)
+    if early is not None and (asked := _ask(early, request)) is not None:
+        return asked
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         try:
@@ -164,14 +164,15 @@ def start_supervisor(
     return SupervisorProcess(pid, ours, first_request)
 
 
-def _ask(early: EarlySupervisor, request: dict[str, Any]) -> SupervisorProcess:
+def _ask(early: EarlySupervisor, request: dict[str, Any]) -> SupervisorProcess | None:
+    """Give the request to the supervisor that was started early; None where it was killed meanwhile."""
     ours = socket.socket(fileno=early.control.detach())
     try:
         protocol.send(ours, request)
-    except BaseException:
+    except OSError:
         early.drop()
         ours.close()
-        raise
+        return None
     ours.setblocking(False)
     return SupervisorProcess(early.pid, ours, request["id"])
 

@@ -69,11 +69,11 @@ _ALL = (
         "host_refused", "network", "A host was asked for that the profile does not let cells reach.",
         ("private", "request", "closed", "full", "unwatched"),
     ),
-    Cause("package_absent", "absent", "A module is not installed in the kernel's environment."),
+    Cause("package_absent", "absent", "A module is not installed in the kernel's environment.", ("inside",)),
     Cause("program_absent", "absent", "A program is on the host, and not in the sandbox."),
     Cause(
         "child_killed", "death", "A process that the cell started was ended by the sandbox.",
-        ("memory", "memory-machine", "pids"),
+        ("memory", "memory-machine", "pids", "cpu_seconds", "wall_seconds"),
     ),
     Cause(
         "worker_killed", "death", "The sandboxed Python was ended: by a signal, by its own code, or given up.",

@@ -1,7 +1,8 @@
 """Text for terminals and pages: colours stay, all other escapes and controls go.
 
 Escapes move the cursor over what the host has said, set titles, write the clipboard (OSC 52) and make links whose text
-is another address (OSC 8). A carriage return and a backspace stay: progress bars need them.
+is another address (OSC 8). A carriage return and a backspace stay: progress bars need them; so do NUL and NEL, which move nothing
+that a line feed does not.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ _UNWANTED = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x00-\x1f\x7f-\x9f]{0,4096}(?:\x1b\\|[\x07\x9c])"  # OSC, DCS, SOS, PM, APC
     r"|(?:\x1b\[|\x9b)[0-9:;<=>?]{0,64}[ -/]{0,8}[@-~]?"  # CSI
     r"|\x1b[ -/]{0,8}[0-Z\\^-~]?"
-    r"|[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+    r"|[\x01-\x07\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]"
 )
-_CONTROLS = re.compile(r"[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_CONTROLS = re.compile(r"[\x01-\x07\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,64}m\Z")
 _BIDI = re.compile(r"[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 _MARKS = re.compile(

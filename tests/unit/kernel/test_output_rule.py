@@ -45,7 +45,7 @@ def test_no_spelling_of_a_held_type_passes(
     kind: str, escapes: list[int], upper: bool, padding: int, msg_type: str
 ) -> None:
     key = spelled(kind.upper() if upper else kind, escapes)
-    content = f'{{"data":{{"text/plain":"{"x" * padding}",{key}:"1"}},"metadata":{{}}}}'.encode()
+    content = f'{{"data":{{"text/plain":"{"x" * padding}",{key}:"1"}},"metadata":{{}},"execution_count":1}}'.encode()
     judged = judge(msg_type, content, ())
     assert judged.content is not None
     assert list(judged.content["data"]) == ["text/plain"]

@@ -53,12 +53,14 @@ class _Sandbox(Meter):
         self.memory, self.seconds, self.looks = 50 * _MIB, 1.0, 0
         use = SimpleNamespace(shown_bytes=0, total_bytes=0, disk_bytes=0, held_bytes={})
         held: dict[str, Any] = {
-            "_current": SimpleNamespace(peak_tasks=0),
+            "_current": SimpleNamespace(peak_tasks=0, worker_pid=-1),
             "_use": use,
             "_processes": SimpleNamespace(cpu_seconds=lambda: self.seconds, tasks=3),
             "_shares": SimpleNamespace(refused=False),
             "_soft": SimpleNamespace(begin_cell=lambda _: None, told=False),
-            "_headroom": SimpleNamespace(forget=lambda: None),
+            "_headroom": SimpleNamespace(
+                forget=lambda: None, begin_cell=lambda *_: None, has_grown=lambda _: False
+            ),
             "_sizes": SimpleNamespace(memory_bytes=1 << 30),
             "_cpu_seconds": 0.0,
             "_cpu_total": 0.0,
