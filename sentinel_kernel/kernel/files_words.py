@@ -207,9 +207,14 @@ def question(need: Json, *, chinese: bool) -> str:
     count = count if isinstance(count, int) else len(paths)
     # Marked off, so that no name reads as the end of the question.
     told = named(paths, count, chinese=chinese, mark="`")
+    final = need.get("final") or 0
     if chinese:
-        return f"询问：此单元格想要{what[1]}（{count} 个）：{told}。是否允许？[y] 是，[n] 否："
-    return f"asks: this cell wants to {what[0]} ({count}): {told}. Allow it? [y] yes, [n] no: "
+        lost = f"其中 {final} 个无法用 %sentinel_undo 恢复（文件夹，或太大而未保留）。" if final else ""
+        return f"询问：此单元格想要{what[1]}（{count} 个）：{told}。{lost}是否允许？[y] 是，[n] 否："
+    lost = (
+        f"%sentinel_undo can't bring {final} of these back (folders, or too large to keep). " if final else ""
+    )
+    return f"asks: this cell wants to {what[0]} ({count}): {told}. {lost}Allow it? [y] yes, [n] no: "
 
 
 def nobody(what: str, *, chinese: bool) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.workspace.change import Change
+    from sentinel_kernel.workspace.person_commit import Keeping
     from sentinel_kernel.workspace.request import FilesRequest
 
     Json = dict[str, Any]
@@ -25,9 +26,11 @@ _MOST_QUESTIONED = 100_000
 class Asking:
     """What a commit needs a yes for, and what of that the person has said yes to."""
 
-    def __init__(self, wanted: FilesRequest) -> None:
-        """Begin with nothing looked at; ``wanted`` has what was answered."""
+    def __init__(self, wanted: FilesRequest, keeping: Keeping) -> None:
+        """Begin with nothing looked at; ``wanted`` has what was answered, ``keeping`` tells what an undo can do."""
         self._wanted = wanted
+        self._keeping = keeping
+        self._final: dict[str, int] = {}
         self._digest = hashlib.blake2b(digest_size=16)
         self._counts: dict[str, int] = {}
         self._paths: dict[str, list[tuple[int, int, str]]] = {}
@@ -39,7 +42,10 @@ class Asking:
         """Take note of one change."""
         self.count += 1
         wanted = self._questions(change)
+        final = 0 if self._keeping.keeps(change) else 1 + change.inside
         for what in wanted:
+            if final and what in ("delete", "overwrite"):
+                self._final[what] = self._final.get(what, 0) + final
             self._counts[what] = self._counts.get(what, 0) + 1 + change.inside
             named = self._paths.setdefault(what, [])
             named.append((_WORST.get(change.committable, len(_WORST)), self.count, change.path))
@@ -78,6 +84,7 @@ class Asking:
             {
                 "what": what,
                 "count": count,
+                "final": self._final.get(what, 0),
                 "paths": [path for *_, path in sorted(self._paths[what])[: asked.NAMED_PATHS]],
             }
             for what, count in sorted(self._counts.items())

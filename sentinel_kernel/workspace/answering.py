@@ -8,6 +8,7 @@ import os
 import time
 
 from sentinel_kernel.record import MutableRecord, fresh
+from sentinel_kernel.workspace import person_commit
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.agreeing import Asking
 from sentinel_kernel.workspace.change import as_own
@@ -177,7 +178,7 @@ def _difference(layer: Layer, change: Change) -> Json:
 
 
 def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int, int], None]) -> Json:
-    asking = Asking(wanted)
+    asking = Asking(wanted, person_commit.Keeping(workspace.journal.room()))
     for change in _meant(workspace, wanted):
         asking.look_at(change)
     if not asking.count and wanted.paths:
@@ -185,7 +186,7 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
     if asking.open:
         return {"needs": asking.needs(), "seen": asking.seen}
     outcome, last = Outcome(), time.monotonic()
-    step = workspace.journal.begin_commit()
+    step = person_commit.begin(workspace.journal)
 
     def progress(so_far: Outcome) -> None:
         nonlocal last
@@ -195,12 +196,16 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
 
     for name, layer in workspace.layers.items():
         chosen = (
-            workspace.journal.keep_former(layer, change, step)
+            person_commit.keep_former(workspace.journal, layer, change, step)
             for change in _meant(workspace, wanted)
             if change.layer == name and asking.agreed(change)
         )
         commit(layer, chosen, wanted.answers, outcome=outcome, told=progress)
-    workspace.journal.placed(outcome.placed, step)
+    layers = workspace.layers
+    placed = {
+        path: person_commit.relinked(layers[path[0]], path[1], key) for path, key in outcome.placed.items()
+    }
+    workspace.journal.placed(placed, step)
     _dealt_with(workspace, step)
     return {
         "committed": asked.Tally(outcome.count, outcome.bytes, tuple(outcome.paths)).to_json(),

@@ -12,7 +12,7 @@ from sentinel_kernel.workspace.commit import Outcome, commit
 from sentinel_kernel.workspace.giving_up import give_up
 from sentinel_kernel.workspace.journal import MOST_PATHS
 from sentinel_kernel.workspace.layer import folder_of, status_of
-from sentinel_kernel.workspace.marks import key_of
+from sentinel_kernel.workspace.person_commit import relinked
 from sentinel_kernel.workspace.saving import MAXIMUM_FILES
 from sentinel_kernel.workspace.store import GRACE_SECONDS, retain, room
 
@@ -62,7 +62,7 @@ class CellEnds:
         if message.get("commit") == "new" and any(change.autocommit for change in now.values()):
             again = [one for one in now.values() if one.autocommit and one.kind == kinds.CHANGED]
             if again:
-                journal.keep_host(self._workspace.layers, again)
+                self._keep_host(again)
             journal.write()  # what is committed below is known as this cell's doing, whatever ends this process
             committed = self._commit(now, outcome, told)
             journal.placed(committed)
@@ -122,6 +122,16 @@ class CellEnds:
                 found += status is not None and status.st_mode & 0o170000 == 0o100000
         return found
 
+    def _keep_host(self, replacing: list[Change]) -> None:
+        """Keep the host's files that a commit is to take the place of, where there is room."""
+        journal = self._workspace.journal
+        journal.room()
+        latest = {(entry.layer, entry.path): entry for step in journal.steps for entry in step.entries}
+        for change in replacing:
+            entry = latest.get((change.layer, change.path))
+            if entry is not None:
+                entry.replaced = journal.host_copy(self._workspace.layers[change.layer], change)
+
     def _commit(
         self, now: dict[Path, Change], outcome: Outcome, told: Callable[[int, int, int], None]
     ) -> dict[Path, Key]:
@@ -139,16 +149,8 @@ class CellEnds:
             of_layer = [change for change in chosen if change.layer == name]
             if of_layer:
                 commit(layer, of_layer, frozenset(), outcome=outcome, told=progress, by_itself=True)
-        return {path: self._relinked(path, key) for path, key in outcome.placed.items()}
-
-    def _relinked(self, path: Path, key: Key) -> Key:
-        """Return ``key`` as further names that the very file got in the same commit have left it."""
-        layer, name = path
-        with contextlib.suppress(OSError), folder_of(self._workspace.layers[layer].lower, name) as at:
-            status = status_of(*at)
-            if status is not None and status.st_nlink > 1 and key_of(status)[:3] == key[:3]:
-                return key_of(status)
-        return key
+        layers = self._workspace.layers
+        return {path: relinked(layers[path[0]], path[1], key) for path, key in outcome.placed.items()}
 
     def _look_at_risk(self, held: int, size: int) -> tuple[str, int]:
         """Return why what is held could not be saved now, and how much there is room for."""

@@ -26,6 +26,7 @@ from sentinel_kernel.workspace.host_folder import (
     place,
     place_beside,
 )
+from sentinel_kernel.workspace.journal import ABSENT
 from sentinel_kernel.workspace.layer import folder_of, open_plain, parts_of, status_of
 from sentinel_kernel.workspace.marks import key_of
 from sentinel_kernel.workspace.staging import Staging
@@ -64,7 +65,7 @@ class Outcome(MutableRecord):
     failed: list[tuple[str, str, str]] = fresh(default_factory=list)
     """(path, layer, code of workspace/request.py)."""
     placed: dict[tuple[str, str], Key] = fresh(default_factory=dict)
-    """(layer, path) -> what was put there, as its own descriptor told of it: nobody else's file."""
+    """(layer, path) -> what was put there, as its own descriptor told of it: nobody else's file; ABSENT: deleted."""
 
     def fail(self, change: Change, code: str) -> None:
         """Note a change that was not committed."""
@@ -230,8 +231,8 @@ class _Commit:
             made = os.fstat(self._host.folder(change.path))
             self._folders.append(change.path)
             self._outcome.done(change)
-            if self._by_itself and change.path in self._host.made:
-                self._outcome.placed[change.layer, change.path] = key_of(made)
+            if change.path in self._host.made:
+                self._note_placed(change, key_of(made))
         elif change.kind == kinds.DELETED:
             self._delete(change, folder, name)
         elif change.is_folder:
@@ -253,6 +254,7 @@ class _Commit:
         with self._host.acting():
             delete(host, name, change.host_key, before)
         self._outcome.done(change)
+        self._note_placed(change, ABSENT)
         self._settled.append(Settled(change.path, None))
 
     def _mode(self, change: Change, folder: str, name: str) -> None:
@@ -269,6 +271,7 @@ class _Commit:
             finally:
                 os.close(file)
         self._outcome.done(change)
+        self._note_placed(change, host_key)
         self._settled.append(Settled(change.path, host_key, change.cell_key))
 
     def _copy(self, change: Change, folder: int) -> None:
@@ -305,12 +308,16 @@ class _Commit:
             raise
         os.close(staged.writer)
         self._outcome.done(change, placed)
-        if not placed and (self._by_itself or len(self._outcome.placed) < _MOST_PLACED):
-            self._outcome.placed[change.layer, change.path] = key_of(there)
+        if not placed:
+            self._note_placed(change, key_of(there))
         if host is not None:
             self._settled.append(Settled(change.path, key_of(host), staged.cell))
             above = change.path.rpartition("/")[0]
             self._staging.note(staged, f"{above}/{placed or name}" if above else placed or name, there.st_ino)
+
+    def _note_placed(self, change: Change, key: Key) -> None:
+        if self._by_itself or len(self._outcome.placed) < _MOST_PLACED:
+            self._outcome.placed[change.layer, change.path] = key
 
     def _beside(self, staged: Staged) -> str:
         placed = place_beside(staged.folder, staged.unfinished, staged.change.path.rpartition("/")[2])

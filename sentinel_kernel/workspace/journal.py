@@ -32,6 +32,7 @@ MOST_PATHS = 20_000
 """The most changed paths whose former versions are known."""
 
 MOST_STEPS = 50
+ABSENT = (0, 0, 0, 0)
 _MOST_BYTES = 512 << 20
 _SHARE = 4
 """Former versions take a quarter of what cells may write at most, and on top of it (supervisor/sandbox.py)."""
@@ -60,10 +61,18 @@ class Entry(MutableRecord):
     before: Seen | None
     after: Key
     committed: Key | None = None
-    """Of the host's file, where the cell's was committed (inode, size, mtime, ctime)."""
+    """Of the host's file, where the cell's was committed (inode, size, mtime, ctime); ABSENT: it was deleted."""
     replaced: Seen | None = None
     """The host's file that the commit took the place of; ``version`` is empty where it was not kept."""
     is_folder: bool = False
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether what was there before is known, so that it can be brought back."""
+        before, replaced = self.before, self.replaced
+        if replaced is not None and self.committed is not None and not replaced.version:
+            return False
+        return before is None or before.kind == "deleted" or before.is_folder or bool(before.version)
 
 
 class Step(MutableRecord):
@@ -155,37 +164,24 @@ class Journal:
         self._shed(0)  # the limit may be a lower one by now
         self.write()
 
-    def keep_host(self, layers: Mapping[str, Layer], replacing: Iterable[Change]) -> None:
-        """Keep the host's files that a commit is to take the place of, where there is room."""
-        self._measure()
-        latest = {(entry.layer, entry.path): entry for step in self.steps for entry in step.entries}
-        for change in replacing:
-            entry = latest.get((change.layer, change.path))
-            if entry is not None:
-                entry.replaced = self._copied(layers[change.layer], change, of_host=True)
+    def host_copy(self, layer: Layer, change: Change) -> Seen:
+        """Return the host's file of ``change``, with a copy where there is room (:meth:`room`)."""
+        return self._copied(layer, change, of_host=True)
 
-    def begin_commit(self) -> Step:
-        """Return a new step for what the person commits over files of the host: an undo brings those back."""
+    def room(self) -> int:
+        """Return how many bytes more former versions may take, with none of them dropped. Raises OSError."""
         self._measure()
-        step = Step("")
-        self.steps.append(step)
-        return step
-
-    def keep_former(self, layer: Layer, change: Change, step: Step) -> Change:
-        """Keep the host's file where ``change`` takes its place, as ``step`` does; return ``change``."""
-        if change.kind == "changed" and not change.is_folder and not change.conflict:
-            path = (change.layer, change.path)
-            entry = Entry(*path, self.seen.get(path), change.cell_key)
-            step.entries.append(entry)
-            entry.replaced = self._copied(layer, change, of_host=True)
-        return change
+        space = os.fstatvfs(self._folder)
+        return min(max(0, self._most - self._taken), space.f_bavail * space.f_frsize // 2)
 
     def placed(self, keys: Mapping[Path, Key], person: Step | None = None) -> None:
         """Note with whose doing files were committed: the step's of a ``person``, or the last cell's."""
         steps = self.steps if person is None else [person]
         latest = {(entry.layer, entry.path): entry for step in steps for entry in step.entries}
         for path, key in keys.items():
-            if path in self.own or (person is None and len(self.own) < MOST_PATHS):
+            if key == ABSENT:
+                self.own.pop(path, None)
+            elif path in self.own or (person is None and len(self.own) < MOST_PATHS):
                 self.own[path] = key
             if path in latest:
                 latest[path].committed = key
@@ -200,10 +196,11 @@ class Journal:
                     entry.committed = key
 
     def forget(self, paths: Iterable[Path], but: Step | None = None) -> None:
-        """Take ``paths`` out of all steps ``but`` one: the person has dealt with them."""
+        """Take ``paths`` out of all steps ``but`` one, the person's: what it can't give back is no cell's any more."""
         gone = set(paths)
         if but is not None:  # what was not committed is as it was
             but.entries = [entry for entry in but.entries if entry.committed is not None]
+            gone -= {(entry.layer, entry.path) for entry in but.entries if entry.is_kept}
         for step in self.steps:
             if step is not but:
                 step.entries = [entry for entry in step.entries if (entry.layer, entry.path) not in gone]

@@ -140,3 +140,14 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
+
+
+def is_absent(folder: int, path: str) -> bool:
+    """Tell whether there is surely nothing at ``path`` below ``folder``."""
+    try:
+        os.close(open_beneath(folder, path, os.O_PATH))
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False  # something that may not be followed
+    return False

@@ -25,8 +25,9 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
 - ``diff``: ``{"diffs": [DIFF...], "page", "more"}``. A diff has ``path``, ``layer``, ``kind``, ``size``,
   ``host_size``, and the fields of workspace/difference.py (``form``, ``cut`` ...); of what is no file, ``form`` is
   ``special``. Pictures are fetched by ``export``.
-- ``commit``: either ``{"needs": [{"what": one of ANSWERS, "paths": [<= 20],
-  "count": n}], "seen"}``, and nothing was done; or ``{"committed": DONE, "failed": FAILED, "held", "bytes"}``.
+- ``commit``: either ``{"needs": [{"what": one of ANSWERS, "paths": [<= 20], "count": n, "final": how many of them
+  an undo could not bring back}], "seen"}``, and nothing was done; or
+  ``{"committed": DONE, "failed": FAILED, "held", "bytes"}``.
 - ``discard``: ``{"discarded": DONE, "failed": FAILED, "held", "bytes"}``.
 - ``undo``: ``{"undone": DONE, "failed": FAILED, "held", "bytes", "steps"}``; ``steps`` more can be taken back.
   Of what is in FAILED with ``not_kept`` the former version was not kept.

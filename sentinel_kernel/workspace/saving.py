@@ -17,6 +17,7 @@ from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.policy.disk_reserve import reserve
 from sentinel_kernel.record import MutableRecord, Record, fresh
 from sentinel_kernel.workspace.folder_order import folders_of, names_of
+from sentinel_kernel.workspace.layer import is_absent
 from sentinel_kernel.workspace.store import MANIFEST, PART, leave_word
 
 TYPE_CHECKING = False
@@ -260,6 +261,8 @@ def _copy_files(source: int, relative: str, result: Salvaged, budget: Budget, tu
 def _note_special(path: str, status: os.stat_result, result: Salvaged, budget: Budget) -> None:
     if not stat.S_ISCHR(status.st_mode) or status.st_rdev != 0:
         result.skip(path, "neither a file nor a folder")
+    elif budget.lower >= 0 and is_absent(budget.lower, path):
+        return  # the host has none either: the deletion was committed, or it was a cell's own
     elif budget.lists(path):  # a whiteout: the file below was deleted (overlayfs)
         result.deleted.append(path)
     else:

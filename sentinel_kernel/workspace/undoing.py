@@ -7,6 +7,7 @@ import errno
 import os
 
 from sentinel_kernel.linux.acting import acting_as
+from sentinel_kernel.workspace import person_commit
 from sentinel_kernel.workspace.commit import Outcome
 from sentinel_kernel.workspace.copying import copy_data
 from sentinel_kernel.workspace.host_folder import ChangedMeanwhile, make_unfinished, place
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal import Entry, Journal, Key, Path, Seen
+    from sentinel_kernel.workspace.journal import Entry, Journal, Key, Path, Seen, Step
     from sentinel_kernel.workspace.layer import Layer
 
 
@@ -38,6 +39,8 @@ def undo(
     outcome = Outcome()
     step = journal.steps.pop()
     outcome.cell = step.cell
+    if not step.cell:
+        return _undo_commit(layers, journal, step, keep, outcome)
     # What is in a folder goes before the folder, and comes after it.
     for entry in sorted(step.entries, key=lambda entry: (entry.before is not None, _order(entry))):
         try:
@@ -45,19 +48,62 @@ def undo(
                 keep(layers[entry.layer], entry.path)
             _take_back(layers[entry.layer], entry, journal, now.get((entry.layer, entry.path)))
         except OSError as error:
-            outcome.failed_count += 1
-            if len(outcome.failed) < NAMED_PATHS:
-                code = "not_kept" if _was_not_kept(entry) else code_of(error)
-                code = "changed_since" if error.errno == errno.ESTALE else code
-                outcome.failed.append((entry.path, entry.layer, code))
-            continue
-        if entry.is_folder:
-            continue  # files are counted
-        outcome.count += 1
-        outcome.bytes += max(0, entry.after[1])
-        if len(outcome.paths) < NAMED_PATHS:
-            outcome.paths.append(entry.path)
+            _failed(outcome, entry, error)
+        else:
+            _done(outcome, entry)
     return outcome
+
+
+def _undo_commit(
+    layers: Mapping[str, Layer],
+    journal: Journal,
+    step: Step,
+    keep: Callable[[Layer, str], None],
+    outcome: Outcome,
+) -> Outcome:
+    """Take a person's commit back: the host has its former files again, and cells what they had before it."""
+    left: list[Path] = []
+
+    def on_host(entry: Entry) -> None:
+        if not entry.is_folder:
+            keep(layers[entry.layer], entry.path)
+        if entry.committed is not None:
+            _take_back_on_host(layers[entry.layer], entry, entry.committed, journal)
+
+    def in_sandbox(entry: Entry) -> None:
+        layer, before = layers[entry.layer], entry.before
+        if before is not None:
+            _show_former(layer, entry.path, before, journal)
+        elif entry.replaced is not None:
+            show_host(layer, entry.path)
+        else:
+            remove(layer, entry.path)
+
+    def failed(entry: Entry, error: OSError) -> None:
+        _failed(outcome, entry, error)
+        left.append((entry.layer, entry.path))
+
+    for entry in person_commit.take_back(layers, step, on_host, in_sandbox, failed):
+        _done(outcome, entry)
+    journal.forget(left)  # what stays committed is no cell's doing any more
+    return outcome
+
+
+def _done(outcome: Outcome, entry: Entry) -> None:
+    if entry.is_folder:
+        return  # files are counted
+    outcome.count += 1
+    outcome.bytes += max(0, entry.after[1])
+    if len(outcome.paths) < NAMED_PATHS:
+        outcome.paths.append(entry.path)
+
+
+def _failed(outcome: Outcome, entry: Entry, error: OSError) -> None:
+    outcome.failed_count += 1
+    if len(outcome.failed) < NAMED_PATHS:
+        code = code_of(error) if entry.is_kept else "not_kept"
+        code = "changed_since" if error.errno == errno.ESTALE else code
+        outcome.failed.append((entry.path, entry.layer, code))
 
 
 def _order(entry: Entry) -> int:
@@ -65,17 +111,10 @@ def _order(entry: Entry) -> int:
     return depth if entry.before is not None else -depth
 
 
-def _was_not_kept(entry: Entry) -> bool:
-    before, replaced = entry.before, entry.replaced
-    if replaced is not None and entry.committed is not None and not replaced.version:
-        return True
-    return before is not None and before.kind != "deleted" and not before.is_folder and not before.version
-
-
 def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | None) -> None:
     """Make cells see at the entry's path what they saw before. Raises OSError."""
     before = entry.before
-    if _was_not_kept(entry):
+    if not entry.is_kept:
         raise FileNotFoundError(errno.ENOENT, "the former version was not kept")
     if entry.is_folder and entry.committed is not None and before is None:
         with contextlib.suppress(OSError):  # something of somebody else's is in it: it stays
@@ -91,14 +130,20 @@ def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | No
             remove(layer, entry.path)  # the cell's own, where somebody had it open when it was committed
         elif change is not None:
             discard(layer, change)
-    elif before.kind == "deleted":
-        remove(layer, entry.path)
+    else:
+        _show_former(layer, entry.path, before, journal)
+
+
+def _show_former(layer: Layer, path: str, before: Seen, journal: Journal) -> None:
+    """Make cells see what they saw of their own before. Raises OSError."""
+    if before.kind == "deleted":
+        remove(layer, path)
     elif before.is_folder:
-        make_folder(layer, entry.path)
+        make_folder(layer, path)
     else:
         reader = journal.open_version(before)
         try:
-            put(layer, entry.path, reader, before.mode, os.fstat(reader).st_mtime_ns)
+            put(layer, path, reader, before.mode, os.fstat(reader).st_mtime_ns)
         finally:
             os.close(reader)
 

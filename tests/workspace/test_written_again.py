@@ -123,6 +123,61 @@ def test_a_commit_over_a_file_is_taken_back(book: Notebook, work: Path) -> None:
     assert book.run("print(open('theirs.csv').read(), end='')").text == "the cell's"
 
 
+def commit(book: Notebook, line: str) -> str:
+    """Commit with a yes to each question; return the questions."""
+    running = book.send(f"%sentinel_commit {line}", allow_stdin=True)
+    asked = []
+    while not asked or ("delete" not in asked[-1] and "overwrite" not in asked[-1]):
+        asked.append(book.client.get_stdin_msg(timeout=60)["content"]["prompt"])
+        book.client.input("y")
+    book.collect(running)
+    return " ".join(asked)
+
+
+def test_all_of_a_commit_is_taken_back_and_then_all_of_the_cell(book: Notebook, work: Path) -> None:
+    (work / "had.csv").write_text("had")
+    written = {"s.py": "1", "with space.py": "2", "n.csv": "3", "o/deep.py": "4"}
+    cell = ["import os; os.mkdir('o')", write("had.csv", "x", "a"), *(write(*one) for one in written.items())]
+    book.run("\n".join(cell))
+    assert [name for name in written if (work / name).exists()] == ["n.csv"]
+    commit(book, "had.csv s.py 'with space.py' o")
+    texts = {"had.csv": "hadx", **written}
+    assert {name: (work / name).read_text() for name in texts} == texts
+    told = " ".join(book.run("%sentinel_undo").bundles("text/plain"))
+    assert "4 files" in told
+    assert (work / "had.csv").read_text() == "had"
+    assert (work / "n.csv").read_text() == "3"
+    assert [name for name in written if (work / name).exists()] == ["n.csv"]
+    inside = f"print({{name: open(name).read() for name in {list(texts)}}} == {texts})"
+    assert book.run(inside).text == "True\n"
+    told = " ".join(book.run("%sentinel_undo").bundles("text/plain"))
+    assert "5 files" in told
+    assert not [name for name in (*written, "o") if (work / name).exists()]
+    gone = [name for name in texts if name != "had.csv"]
+    seen = book.run(f"print(open('had.csv').read(), [os.path.exists(name) for name in {[*gone, 'o']}])").text
+    assert seen == f"had {[False] * 5}\n"
+
+
+def test_a_deletion_that_was_committed_is_taken_back(book: Notebook, work: Path) -> None:
+    (work / "dear.csv").write_text("dear")
+    (work / "folder").mkdir()
+    (work / "folder/in.csv").write_text("in")
+    book.run("import shutil; os.remove('dear.csv'); shutil.rmtree('folder')")
+    asked = commit(book, "dear.csv")
+    assert "bring" not in asked
+    assert not (work / "dear.csv").exists()
+    told = " ".join(book.run("%sentinel_undo").bundles("text/plain"))
+    assert "1 file" in told
+    assert (work / "dear.csv").read_text() == "dear"
+    assert book.run("print(os.path.exists('dear.csv'))").text == "False\n"
+    asked = commit(book, "folder")
+    assert "%sentinel_undo can't bring 2 of these back" in asked
+    told = " ".join(book.run("%sentinel_undo").bundles("text/plain"))
+    assert "its former version was not kept" in told
+    book.run("%sentinel_undo")
+    assert book.run("print(open('dear.csv').read(), end='')").text == "dear"
+
+
 def test_a_change_on_both_sides_is_told_and_put_beside_with_its_ending(book: Notebook, work: Path) -> None:
     book.run(write("both.csv", "the cell's"))
     book.run("x = open('both.csv', 'a'); _ = x.write(' more'); x.flush()")

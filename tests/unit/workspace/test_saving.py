@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,24 @@ def test_the_list_of_deleted_files_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "_MAXIMUM_DELETED_BYTES", 10)
     budget = module.Budget(0, "")
     assert [budget.lists("x" * 6) for _ in range(2)] == [True, False]
+
+
+def test_what_the_host_has_not_either_was_deleted_by_nobody(layer: Path, tmp_path: Path) -> None:
+    host, upper = tmp_path / "host", os.open(layer, os.O_RDONLY | os.O_DIRECTORY)
+    host.mkdir()
+    lower = os.open(host, os.O_RDONLY | os.O_DIRECTORY)
+    source, store = Source("workspace", "/work", upper, lower), StoreSettings(str(tmp_path / "store"))
+    try:
+        for path in ("gone", "deep/gone"):
+            os.mknod(layer / path, stat.S_IFCHR, 0)  # a whiteout
+        result = save([source], store, "kernel", new_name())
+        assert (result.path, result.deleted, result.left_out) == ("", [], 0)
+        (host / "gone").touch()
+        result = save([source], store, "kernel", new_name())
+        assert (result.path != "", result.deleted) == (True, ["gone"])
+    finally:
+        os.close(upper)
+        os.close(lower)
 
 
 def test_junk_takes_no_place_of_results(layer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
