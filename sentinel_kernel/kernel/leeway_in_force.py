@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.policy.leeway import DEFAULT_CEILING, Leeway
 from sentinel_kernel.policy.own_limits import OWN_LIMITS
+from sentinel_kernel.policy.packages import canonical
+from sentinel_kernel.policy.planning import cache_folder
 from sentinel_kernel.policy.profile import find_profile, list_profiles, load_profile
 from sentinel_kernel.policy.shipped import shipped_directory
 
@@ -33,9 +35,19 @@ def leeway_in_force(settings: Settings, ready: Json) -> Leeway:
         python=settings.python,
         asks=settings.ask_seconds > 0,
         shown=_shown(ready.get("mounts")),
+        wheels=_wheels(),
         rung=str(ready.get("rung") or "full"),
         rung_words=_words(ready.get("rung_words")),
     )
+
+
+def _wheels() -> frozenset[str]:
+    """Return the packages in the folder that `sentinel-kernel wheels` fills."""
+    try:
+        names = os.listdir(cache_folder(os.environ, "wheels"))
+    except OSError:
+        return frozenset()
+    return frozenset(canonical(name.partition("-")[0]) for name in names if name.endswith(".whl"))
 
 
 def _shown(told: object) -> tuple[tuple[str, str], ...]:

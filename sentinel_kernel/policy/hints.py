@@ -116,9 +116,11 @@ def _as_done(violation: Violation, remedies: tuple[Remedy, ...], showing: Showin
     ``showing`` says where it can be read.
     """
     subject = violation.subject
+    first = remedies[0] if remedies else None
+    if violation.cause == "package_absent" and first is not None and first.kind == "magic":
+        return replace(violation, values={**violation.values, "does": "inside"})
     if violation.cause != "path_hidden":
         return violation
-    first = remedies[0] if remedies else None
     does = violation.values.get("does", "")
     if first is not None and first.kind == "code" and first.why not in (SHOW, SHOWN):
         does = "write"

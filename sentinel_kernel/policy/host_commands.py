@@ -8,7 +8,8 @@ import re
 import shlex
 
 from sentinel_kernel.policy.cell_source import CellSource, words
-from sentinel_kernel.policy.packages import distribution_of, meant_by
+from sentinel_kernel.policy.network import parse_rule
+from sentinel_kernel.policy.packages import canonical, distribution_of, meant_by
 from sentinel_kernel.policy.repair_paths import copied_program, copied_reads
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
@@ -18,6 +19,7 @@ from sentinel_kernel.policy.violation import Remedy, Text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sentinel_kernel.policy.leeway import Leeway
+    from sentinel_kernel.policy.profile import Network
     from sentinel_kernel.policy.violation import Violation
 
 _REACHES = (NETWORK, OUTSIDE_NETWORK, NAME_LOOKUP)
@@ -36,8 +38,19 @@ INSTALL_TYPED = Text(
     "Run it in a terminal of the host, and restart the kernel then.",
     "仅在您了解此软件包时使用：安装在沙箱外进行，装入单元格所用的环境。请在主机终端中运行，之后重启内核。",
 )
+INSTALL_INSIDE = Text(
+    "It is installed inside the sandbox, and stays until that ends; the variables stay.",
+    "它会安装在沙箱内，保留到沙箱结束；变量会保留。",
+)
+INSTALL_FETCHED = Text(
+    "The host has fetched it: pip finds it here, and with --no-index asks nobody outside for more.",
+    "宿主已预先下载它：pip 可在本地找到，使用 --no-index 就不会再询问外部。",
+)
 _INSTALLER = re.compile(r"(?:^|[\s/])(?:pip3?|__pip-runner__)(?![\w-])")
 """In the command line of the process that a line of pip becomes."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+_PIP = re.compile(r"(?:^|[\s!%;&|(/])pip3?\s+install(?=\s)")
 
 _COPY = Text(
     "Run it in a terminal of the host: it copies the file into the notebook's folder, where the changed cell reads it. "
@@ -72,7 +85,7 @@ def host_commands(violation: Violation, code: str | None, leeway: Leeway) -> lis
     if subject is None:
         return []
     if violation.cause == "package_absent":
-        return _install(subject.text, leeway)
+        return _install(violation, subject.text, leeway)
     if not code or not leeway.workspace or is_secret(subject.text):
         return []
     if violation.cause == "program_absent" and "/" not in subject.text:
@@ -86,6 +99,10 @@ def typed_installs(code: str | None, line: int | None, leeway: Leeway) -> list[R
     if typed is None:
         return []
     packages, known = typed
+    if leeway.rung == "full" and fetched(packages, leeway):
+        # The cell does what a terminal of the host would; only the look outside is left out.
+        changed = without_index(code or "", packages)
+        return [Remedy("code", "Install with --no-index", INSTALL_FETCHED, changed)] if changed else []
     return [
         Remedy(
             "command", f"{_python(leeway)} -m pip install {packages}", _INSTALL if known else INSTALL_TYPED
@@ -102,11 +119,59 @@ def installs_instead(violation: Violation, code: str | None, leeway: Leeway) -> 
     return typed_installs(code, violation.line or violation.started_line, leeway)
 
 
-def _install(module: str, leeway: Leeway) -> list[Remedy]:
+def fetched(packages: str, leeway: Leeway) -> bool:
+    """Tell whether the host has wheels of all ``packages``, as they are typed behind ``pip install``."""
+    names = [canonical(found[0]) for word in packages.split() if (found := _NAME.match(word))]
+    return bool(names) and leeway.wheels.issuperset(names)
+
+
+def without_index(code: str, packages: str) -> str:
+    """Return the cell whose line of pip asks no index; empty where it is not found, or does so already."""
+    last = packages.rsplit(maxsplit=1)[-1]
+    lines = code.split("\n")
+    for number, line in enumerate(lines):
+        found = _PIP.search(line)
+        if found is not None and last in line:
+            if "--no-index" in line:
+                return ""
+            lines[number] = f"{line[: found.end()]} --no-index{line[found.end() :]}"
+            return "\n".join(lines)
+    return ""
+
+
+def _installs_inside(violation: Violation, name: str, leeway: Leeway) -> str:
+    """Return the line that installs the package inside the sandbox, where that can be done; or none."""
+    if leeway.rung != "full":
+        return ""
+    if fetched(name, leeway):
+        return f"%pip install --no-index {name}"
+    profile = leeway.profile(violation.profile)
+    return f"%pip install {name}" if profile is not None and _has_index(profile.network) else ""
+
+
+def _has_index(network: Network) -> bool:
+    """Tell whether an index of packages can be reached: one that the profile names, or pip's own."""
+    if not network.leads_out:
+        return False
+    if network.index:
+        return True
+    for text in network.hosts:
+        try:
+            rule = parse_rule(text)
+        except ValueError:
+            continue
+        if rule.has_name("pypi.org"):
+            return True
+    return False
+
+
+def _install(violation: Violation, module: str, leeway: Leeway) -> list[Remedy]:
     package = distribution_of(module)
     if package is None or meant_by(module) is not None:
         return []
     name, known = package
+    if line := _installs_inside(violation, name, leeway):
+        return [Remedy("magic", line, INSTALL_INSIDE)]
     return [
         Remedy("command", f"{_python(leeway)} -m pip install {name}", _INSTALL if known else INSTALL_UNSURE)
     ]

@@ -78,10 +78,11 @@ _SAME = words(
 
 def is_known(package: str) -> bool:
     """Tell whether ``package`` is the name of a well-known package, as pip takes it."""
-    return _canonical(package) in {_canonical(name) for name in (*_DISTRIBUTIONS.values(), *_SAME)}
+    return canonical(package) in {canonical(name) for name in (*_DISTRIBUTIONS.values(), *_SAME)}
 
 
-def _canonical(name: str) -> str:
+def canonical(name: str) -> str:
+    """Return a package's name as indexes and tools compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()  # PEP 503
 
 

@@ -6,7 +6,7 @@ from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
 from sentinel_kernel.policy.endless import endless_loop
-from sentinel_kernel.policy.host_commands import INSTALL_TYPED, INSTALL_UNSURE
+from sentinel_kernel.policy.host_commands import INSTALL_FETCHED, INSTALL_TYPED, INSTALL_UNSURE
 from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH, DATAGRAM, LOST_PROXY, UNRESOLVED, asks_for_hosts
 from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.limit_remedy import limit_of
@@ -60,6 +60,11 @@ _TWO_LINES = Text(
     "Put two lines on top of the cell: `{0}` and below it `{1}`. You are asked whether it may be reached. "
     f"{_CHANGED.en}",
     f"在单元格开头写两行：先写 `{{0}}`，下一行写 `{{1}}`。系统会询问您是否允许访问。{_CHANGED.zh}",
+)
+_FETCHED = Text(
+    "The host has fetched the package, and pip finds it here all the same: `%pip install --no-index ...` asks nobody "
+    "outside.",
+    "宿主已预先下载该软件包，pip 仍可在本地找到它：用 `%pip install --no-index ...` 就不会再询问外部。",
 )
 _ENDLESS = Text(
     "The loop that it stands in has no end, so that no limit is enough: give it one (`break`, or `for ... in "
@@ -206,6 +211,8 @@ def _of_first(remedy: Remedy, *, killed: bool) -> Text:  # noqa: PLR0911 - one r
         return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(typed, remedy.text)
     if remedy.why in (SHOW, SHOWN):
         return _CHANGED  # the hint itself names the line and the place
+    if remedy.why == INSTALL_FETCHED:
+        return _FETCHED
     if remedy.kind == "code" and remedy.why == ALLOW_AFRESH:
         lines = (remedy.code or "").split("\n")
         return _filled(_TWO_LINES, *lines[:2])

@@ -522,3 +522,34 @@ def test_what_nothing_gives_has_no_remedy(cause: str) -> None:
 
 def test_what_went_on_needs_none() -> None:
     assert texts(replace(refused("socket", 2, 1), outcome="continued"), LOOPBACK) == []
+
+
+def test_an_absent_package_is_installed_by_the_cell_where_that_can_be_done() -> None:
+    absent = occurred("package_absent", ("package", "yaml"))
+    web, fetched = replace(absent, profile="web"), replace(LEEWAY, wheels=frozenset({"pyyaml"}))
+    profiles = replace(
+        LEEWAY, profiles=tuple(load_profile(name) for name in ("strict", "datascience", "web"))
+    )
+    for violation, leeway, line in (
+        (web, profiles, "%pip install PyYAML"),
+        (absent, fetched, "%pip install --no-index PyYAML"),
+    ):
+        done = complete(violation, leeway=leeway)
+        assert [(one.kind, one.text) for one in done.remedies] == [("magic", line)]
+        for text in (done.hint, done.message):
+            assert text is not None
+            assert "outside" not in text.en
+            assert "沙箱外" not in text.zh
+        assert done.hint is not None
+        assert f"`{line}`" in done.hint.en
+        assert f"`{line}`" in done.hint.zh
+    assert complete(absent, leeway=LEEWAY).remedies[0].kind == "command"
+
+
+def test_pip_that_finds_a_fetched_wheel_is_not_sent_to_a_terminal() -> None:
+    missed = replace(occurred("name_lookup", ("host", "pypi.org")), line=1)
+    leeway = replace(LEEWAY, wheels=frozenset({"cowsay"}))
+    (found,) = remedies_for(missed, code="%pip install cowsay\nimport cowsay", leeway=leeway)
+    assert (found.kind, found.code) == ("code", "%pip install --no-index cowsay\nimport cowsay")
+    (outside,) = remedies_for(missed, code="%pip install cowsay", leeway=LEEWAY)
+    assert outside.kind == "command"
