@@ -40,6 +40,7 @@ _MODE = 0o1777
 _TIMES = struct.Struct("=4q")  # struct timespec[2]
 _TWO = struct.Struct("=2q")  # struct utimbuf
 _CLOSED = errno.EPERM
+_LOW_32 = 0xFFFFFFFF
 _ADDRESS = 1
 
 
@@ -77,13 +78,13 @@ class RungCalls:
             "utime": self._set_seconds,
             "utimes": lambda held, _: self._set_microseconds(held, _AT_FDCWD, 0),
             "futimesat": lambda held, _: self._set_microseconds(held, signed(held.arguments[0]), 1),
-            "pidfd_open": lambda held, _: self._aim(held, 0),
-            "prlimit64": lambda held, _: self._aim(held, 0),
-            "sched_setscheduler": lambda held, _: self._aim(held, 0),
-            "sched_setparam": lambda held, _: self._aim(held, 0),
-            "sched_setattr": lambda held, _: self._aim(held, 0),
-            "setpriority": lambda held, _: self._aim(held, 1, which=0, processes=0),
-            "ioprio_set": lambda held, _: self._aim(held, 1, which=0, processes=1),
+            "pidfd_open": lambda held, _: self._open_process(held),
+            "prlimit64": self._limit,
+            "sched_setscheduler": _aim,
+            "sched_setparam": _aim,
+            "sched_setattr": _aim,
+            "setpriority": lambda held, request: _aim(held, request, 1, processes=0),
+            "ioprio_set": lambda held, request: _aim(held, request, 1, processes=1),
         }
         self._calls = {machine[name]: call for name, call in calls.items() if name in machine}
         self._lister = {machine[name]: name for name in ("open", "openat") if name in machine}
@@ -146,9 +147,14 @@ class RungCalls:
         raise OSError(_CLOSED, "not a file of the sandbox's")
 
     @contextlib.contextmanager
-    def _own(self, path: str) -> Iterator[int]:
-        """Open a path of the sandbox's own by name alone. Raises OSError where it is none, or leads through a link."""
+    def _own(self, path: str, *, private: bool = False) -> Iterator[int]:
+        """Open a path of the sandbox's own by name alone. Raises OSError where it is none, or leads through a link.
+
+        With ``private`` it lies where nobody else can have made it.
+        """
         place = self._place_of(path)
+        if private and place == self._lists.output:
+            raise OSError(errno.EACCES, "somebody else's, perhaps")
         descriptor = open_without_links(
             self._folders[place], os.path.relpath(path, place), os.O_PATH | os.O_NOFOLLOW
         )
@@ -273,21 +279,39 @@ class RungCalls:
 
     # --- other processes
 
-    def _aim(self, notification: Notification, target: int, which: int = -1, processes: int = 0) -> bool:
-        """Refuse what is aimed at a process outside, or at more than one; it is judged by registers alone."""
-        wanted = signed(notification.arguments[target])
-        if which >= 0 and signed(notification.arguments[which]) != processes and wanted != 0:
-            raise OSError(_CLOSED, "a group")
-        if wanted == 0:
-            return False
+    def _is_own(self, wanted: int) -> bool:
+        """Tell whether a process or thread is one of the sandbox's; its number can be another's right afterwards."""
         try:
             with open(f"/proc/{wanted}/status", "rb") as file:
                 process = int(file.read().partition(b"\nTgid:")[2].split(None, 1)[0])
         except (OSError, ValueError, IndexError):
             raise OSError(errno.ESRCH, "nobody") from None
-        if not descends(process, self._first):
-            raise OSError(_CLOSED, "not one of the sandbox's")
-        return False
+        return descends(process, self._first)
+
+    def _open_process(self, notification: Notification) -> bool:
+        """Open a process of the sandbox's: the one that was looked at, whoever has its number by then."""
+        wanted = signed(notification.arguments[0])
+        if wanted <= 0:
+            return False
+        pidfd = os.pidfd_open(wanted, notification.arguments[1] & _LOW_32)
+        try:
+            # One that had the number before the look and has it after it was the one looked at.
+            if not self._is_own(wanted) or not _has_number(pidfd, wanted):
+                raise OSError(_CLOSED, "not one of the sandbox's")
+            if self._listener.is_valid(notification.id):
+                self._listener.answer_with_file(notification.id, pidfd, close_on_exec=True)
+        finally:
+            os.close(pidfd)
+        return True
+
+    def _limit(self, notification: Notification, request: Request) -> bool:
+        """Let it set its own limits, and read those of the sandbox's processes."""
+        wanted = signed(notification.arguments[0])
+        if notification.arguments[2] == 0 and wanted > 0:
+            if not self._is_own(wanted):
+                raise OSError(_CLOSED, "not one of the sandbox's")
+            return False
+        return _aim(notification, request)
 
     # --- sockets
 
@@ -304,7 +328,7 @@ class RungCalls:
             raise OSError(errno.ENOTSOCK, "no socket") from None
 
     def _connect(self, notification: Notification, request: Request) -> bool:
-        """Connect to a socket that lies in a folder of the sandbox's: only the sandbox can have made it."""
+        """Connect to a socket in the sandbox's home or folder for temporary files: only it can have made that."""
         data = request.copied.get(_ADDRESS, b"")
         if int.from_bytes(data[:2], "little") != socket.AF_UNIX:
             raise OSError(errno.EACCES, "no network")
@@ -323,7 +347,7 @@ class RungCalls:
             number, blocking = signed(notification.arguments[0]), os.get_blocking(own.fileno())
             made = socket.socket(socket.AF_UNIX, own.type | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         # Not the program's own: whether that one waits is the program's to change at any time, and we must not.
-        with made, self._own("/" + os.path.normpath(name).lstrip("/")) as target:
+        with made, self._own("/" + os.path.normpath(name).lstrip("/"), private=True) as target:
             if not self._listener.is_valid(notification.id):
                 return True
             with acting_as(self._who):
@@ -347,6 +371,24 @@ class RungCalls:
                 return True
             own.listen(min(signed(notification.arguments[1]), socket.SOMAXCONN))
         return self._done(notification)
+
+
+def _aim(notification: Notification, request: Request, target: int = 0, processes: int | None = None) -> bool:
+    """Refuse what is aimed at another than the caller, whose number alone is sure to be the same afterwards."""
+    wanted = signed(notification.arguments[target])
+    if wanted == 0:
+        return False
+    if processes is not None and signed(notification.arguments[0]) != processes:
+        raise OSError(_CLOSED, "a group")
+    if wanted not in (request.pid, notification.thread):
+        raise OSError(_CLOSED, "another than the caller")
+    return False
+
+
+def _has_number(pidfd: int, number: int) -> bool:
+    """Tell whether a process still has its number (proc_pid_fdinfo(5)): until it is waited for."""
+    with open(f"/proc/self/fdinfo/{pidfd}", "rb") as file:
+        return b"\nPid:\t%d\n" % number in file.read()
 
 
 def _is_connected(own: socket.socket) -> bool:

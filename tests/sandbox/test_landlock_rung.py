@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import socket
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -153,6 +155,79 @@ def _left(supervisor: int) -> list[int]:
             if entry.name.isdigit() and b"sentinel-left-behind" in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
     return [pid for pid in found if pid != supervisor]
+
+
+_AIMED = """
+import json, os, resource, select, socket, subprocess
+def tried(call, *of):
+    try:
+        call(*of)
+    except OSError as error:
+        return error.errno
+    return 0
+def connect(path):
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(path)
+child = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
+ended = subprocess.Popen(["/bin/true"])
+os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+limit = resource.RLIMIT_CORE
+own = os.environ["TMPDIR"] + "/own"
+serving = socket.socket(socket.AF_UNIX)
+serving.bind(own)
+serving.listen()
+told = {
+    "connect to one's own": tried(connect, own),
+    "connect to the host's": tried(connect, os.environ["SENTINEL_OUTPUT"] + "/of-host"),
+    "open a child": tried(os.pidfd_open, child.pid),
+    "open one that has ended": tried(os.pidfd_open, ended.pid),
+    "open one outside": tried(os.pidfd_open, OUTSIDE),
+    "read a child's limits": tried(resource.prlimit, child.pid, limit),
+    "set one's own": tried(resource.prlimit, os.getpid(), limit, resource.getrlimit(limit)),
+    "set a child's": tried(resource.prlimit, child.pid, limit, (0, 0)),
+    "one's own priority": tried(os.setpriority, os.PRIO_PROCESS, os.getpid(), 1),
+    "a child's priority": tried(os.setpriority, os.PRIO_PROCESS, child.pid, 1),
+}
+if not told["open a child"]:
+    seen = os.pidfd_open(child.pid)
+    child.communicate()
+    told["its end is seen"] = len(select.select([seen], [], [], 60)[0])
+with open(os.environ["SENTINEL_OUTPUT"] + "/aimed.json", "w") as file:
+    json.dump(told, file)
+"""
+
+
+def test_what_is_aimed_by_number_or_at_the_hosts_sockets_is_refused(someone: Identity, place: Path) -> None:
+    output = own_folder(someone, place / "work" / "sentinel-output")
+    path = output / "of-host"
+    script = place / "work" / "aimed.py"
+    script.write_text(_AIMED.replace("OUTSIDE", str(os.getpid())))
+    script.chmod(0o644)
+    how = ("docker",) if someone.uid == 0 else ("no_namespaces",)
+    with (
+        socket.socket(socket.AF_UNIX) as serving,
+        Supervised(someone, place / "state", command_prefix=machine_of(someone, how)) as supervised,
+    ):
+        serving.bind(str(path))
+        path.chmod(0o777)
+        serving.listen()
+        with socket.socket(socket.AF_UNIX) as control:
+            control.connect(str(path))
+        supervised.start(place / "work", payload=[supervised.python, str(script)])
+        ready = supervised.wait("ready")
+        cause = supervised.wait("worker_died")["cause"]
+        assert cause["status"] == 0, cause
+        assert ready["rung_words"]["output"] == str(output)
+    told = json.loads((output / "aimed.json").read_text())
+    path.unlink()
+    (output / "aimed.json").unlink()
+    refused = {
+        "connect to the host's": errno.EACCES,
+        "open one outside": errno.EPERM,
+        "set a child's": errno.EPERM,
+        "a child's priority": errno.EPERM,
+    }
+    assert told == {**dict.fromkeys(told, 0), **refused, "its end is seen": 1}
 
 
 def test_who_asks_for_the_full_rung_is_refused(someone: Identity, place: Path) -> None:

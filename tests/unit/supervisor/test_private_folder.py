@@ -18,7 +18,6 @@ from sentinel_kernel.supervisor.untrusted_trees import FOLDER, empty_folder, giv
 
 DEPTH = 3000
 KERNEL, OWNER, STRANGER = 70001, 70002, 70003
-by_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
 
 def _nest(top: Path, depth: int = DEPTH, mode: int = 0o755) -> None:
@@ -86,7 +85,7 @@ def test_what_cannot_be_removed_is_told_and_ends_nothing(
         shutil.rmtree(folder)
 
 
-@by_root
+@pytest.mark.requires("root")
 def test_only_the_sandboxs_own_files_are_given_back(tmp_path: Path) -> None:
     top = tmp_path / "output"
     top.mkdir()
@@ -114,7 +113,7 @@ def test_only_the_sandboxs_own_files_are_given_back(tmp_path: Path) -> None:
     assert list(top.iterdir()) == []
 
 
-@by_root
+@pytest.mark.requires("root")
 @pytest.mark.usefixtures("base")
 def test_nothing_that_lay_there_before_is_given_to_a_sandbox(tmp_path: Path) -> None:
     output = tmp_path / "work" / "sentinel-output"
@@ -134,7 +133,7 @@ def test_nothing_that_lay_there_before_is_given_to_a_sandbox(tmp_path: Path) -> 
     assert secret.stat().st_uid == os.geteuid()
 
 
-@by_root
+@pytest.mark.requires("root")
 @pytest.mark.usefixtures("base")
 def test_a_folder_of_somebody_else_is_not_taken(tmp_path: Path) -> None:
     output = tmp_path / "work" / "sentinel-output"
