@@ -83,8 +83,25 @@ _VALUE = re.compile(r"[\w\s#.,%()/*+!'\"-]*")
 _UNSAFE_NAMES = re.compile(
     r"-?-?(?:.*-)?(?:binding|behavior|src|anchor.*|animation.*|view-transition.*)", re.IGNORECASE
 )
-_MOVING = re.compile(
-    r"(?:position|z-index|top|left|right|bottom|inset.*|transform|translate|scale|margin.*)", re.IGNORECASE
+_CALM = re.compile(
+    r"--[\w-]+|color|fill|fill-.*|stroke|stroke-.*|stop-.*|opacity|background(?:-.*)?|"
+    r"font(?:-.*)?|text-(?:align|align-last|decoration.*|transform|overflow|anchor|rendering)|line-height|white-space|"
+    r"word-(?:break|wrap)|overflow(?:-[xy]|-wrap)?|hyphens|direction|tab-size|quotes|"
+    r"padding(?:-.*)?|border(?:-(?!image).*)?|(?:min-|max-)?(?:width|height)|box-sizing|aspect-ratio|object-fit|"
+    r"display|visibility|float|clear|flex(?:-.*)?|order|gap|(?:row|column)-gap|(?:align|justify|place)-.*|"
+    r"grid(?:-.*)?|columns?(?:-.*)?|table-layout|caption-side|empty-cells|list-style(?:-.*)?|break-.*|page-break-.*|"
+    r"cursor|user-select|pointer-events|resize|accent-color|color-scheme|transition.*|image-rendering|shape-rendering|"
+    r"dominant-baseline|appearance|-webkit-appearance|-(?:webkit|moz|ms)-user-select|-webkit-print-color-adjust|"
+    r"print-color-adjust|-webkit-font-smoothing|-webkit-text-fill-color",
+    re.IGNORECASE,
+)
+"""What changes an element where it stands. All else may paint elsewhere: in the page, over what it says itself."""
+
+_AT_REST = re.compile(
+    r"static|0|auto|none|normal|initial|inherit|unset|baseline|sub|super|top|middle|bottom|text-(?:top|bottom)"
+)
+_SPACED = re.compile(
+    r"margin(?:-[a-z-]+)?|text-indent|letter-spacing|word-spacing|border-spacing", re.IGNORECASE
 )
 _SELECTOR = re.compile(r"[\w\s.#:*>+~\[\]=\"'^$|(),%-]+")
 _ROOT = re.compile(r"(?::root|:host|html|body)((?:[.:#\[][^\s>+~]*)?)", re.IGNORECASE)
@@ -177,11 +194,11 @@ def _value(name: str, value: str) -> str | None:
 
 
 def _moves(name: str, value: str) -> bool:
-    if not _MOVING.fullmatch(name):
+    if _CALM.fullmatch(name):
         return False
-    if name.lower().startswith("margin"):
+    if _SPACED.fullmatch(name):
         return "-" in value or "(" in value
-    return value.lower() not in ("static", "0", "auto", "none")
+    return _AT_REST.fullmatch(value.lower().removesuffix("!important").rstrip()) is None
 
 
 def _rules(text: str, scope: str, id_prefix: str, rules: list[str], depth: int) -> tuple[bool, bool]:

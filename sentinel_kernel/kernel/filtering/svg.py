@@ -6,6 +6,7 @@ as XML and as HTML: no CDATA, no entities of its own, no foreign content.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from xml.parsers import expat
 
@@ -72,6 +73,8 @@ _PLAIN_ATTRIBUTE = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
 _DATA_IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]*")
 _LOCAL = re.compile(r"#[\w:.-]+")
 _DEEPEST = 256
+_MOST_ELEMENTS, _MOST_ATTRIBUTES = 60_000, 300_000
+"""In a document: each costs some microseconds of the host's time."""
 
 
 def clean(text: str) -> tuple[str, bool]:
@@ -91,7 +94,7 @@ def clean(text: str) -> tuple[str, bool]:
         text = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
     if "xlink:" in text and "xmlns:xlink" not in head:
         text = text.replace("<svg", '<svg xmlns:xlink="http://www.w3.org/1999/xlink"', 1)
-    writer = _Writer()
+    writer = _Writer("so-" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16])
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartElementHandler = writer.start
@@ -112,7 +115,9 @@ class _Refused(Exception):
 class _Writer:
     """Writes what it is told of, as far as it is known."""
 
-    def __init__(self) -> None:
+    def __init__(self, scope: str) -> None:
+        self._scope = scope
+        self._elements = self._attributes = self._sheets = 0
         self.dropped = False
         self._parts: list[str] = []
         self._depth = 0
@@ -127,7 +132,9 @@ class _Writer:
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
-        if self._depth > _DEEPEST:
+        self._elements += 1
+        self._attributes += len(attributes)
+        if self._depth > _DEEPEST or self._elements > _MOST_ELEMENTS or self._attributes > _MOST_ATTRIBUTES:
             raise _Refused
         if self._skipping or not name.startswith(_SVG) or name[len(_SVG) :] not in _ELEMENTS:
             # RDF metadata and editors' own elements are no loss.
@@ -138,7 +145,9 @@ class _Writer:
         if tag == "style":
             self._style = []
             return
-        written = [f'xmlns="{_SVG.strip()}" xmlns:xlink="{_XLINK.strip()}"'] if self._depth == 1 else []
+        written = []
+        if self._depth == 1:
+            written = [f'xmlns="{_SVG.strip()}" xmlns:xlink="{_XLINK.strip()}" data-scope="{self._scope}"']
         written += [one for key, value in attributes.items() if (one := self._attribute(tag, key, value))]
         self._parts.append(f"<{' '.join(('g' if tag == 'a' else tag, *written))}>")
 
@@ -163,10 +172,14 @@ class _Writer:
             self._parts.append(_escape(text))
 
     def _end_style(self, text: str) -> None:
-        rules, dropped, _moves = css.scoped(text, "svg")
+        self._sheets += len(text)
+        if self._sheets > css.MOST_CHARACTERS:
+            raise _Refused
+        rules, dropped, _moves = css.scoped(text, self._scope)
         self.dropped |= dropped
-        # Written as for the picture alone: put into a page, it would hold for other pictures too, and no more.
-        self._parts.append(f"<style>{_escape(rules.replace('#svg ', 'svg '))}</style>")
+        # The picture may have an id of its own, which its parts name; its scope is therefore another attribute.
+        own = f"svg[data-scope='{self._scope}']"
+        self._parts.append(f"<style>{_escape(rules.replace(f'#{self._scope}', own))}</style>")
 
     def _attribute(self, tag: str, key: str, value: str) -> str:  # noqa: PLR0911 - one a kind
         if key in ("href", f"{_XLINK}href"):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentinel_kernel.kernel.filtering import held, html
+from sentinel_kernel.kernel.filtering import css, held, html, plain_html
 from sentinel_kernel.kernel.filtering.frame import framed, height
 from sentinel_kernel.kernel.filtering.plain_html import is_plain
 from sentinel_kernel.policy.profile import Outputs
@@ -317,3 +317,49 @@ def test_a_picture_keeps_its_own_references_and_words() -> None:
     made, kinds = html.filtered(text, CLEAN)
     assert made == text.replace("#a", "#o-a").replace('id="a"', 'id="o-a"')
     assert kinds == set()
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "transform: scale(9)",
+        "-webkit-transform: scale(9)",
+        "-webkit-margin-before: -99px",
+        "margin-inline-start: -99px",
+        "box-shadow: 0 -99px red",
+        "outline: 99px solid red",
+        "vertical-align: 99px",
+        "text-shadow: 0 -99px red",
+        "text-indent: -99px",
+        "position: relative",
+        "filter: drop-shadow(0 -99px red)",
+        "zoom: 9",
+        "border-image-outset: 99px",
+    ],
+)
+def test_what_may_paint_elsewhere_is_cut_off_at_the_outputs_edge(style: str) -> None:
+    assert "contain:layout paint" in html.filtered(f'<p style="{style}">a</p>', CLEAN)[0]
+    assert "contain:layout paint" in html.filtered(f"<style>p{{{style}}}</style><p>a</p>", CLEAN)[0]
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "text-align: right; background-color: #eee; color: rgb(1, 2, 3)",
+        "padding: 3px; margin: 0 3px; border: 1px solid; border-radius: 3px; width: 50%",
+        "display: flex; flex-wrap: wrap; gap: 3px; justify-content: center",
+        "vertical-align: top; font-weight: bold; white-space: pre-wrap; box-shadow: none",
+    ],
+)
+def test_everyday_styles_stay_where_they_are(style: str) -> None:
+    text = f'<p style="{style}">a</p>'
+    assert html.filtered(text, CLEAN) == (text, set())
+
+
+def test_caches_keep_brief_texts_alone() -> None:
+    css._brief_declarations.cache_clear()
+    plain_html._is_brief_plain_tag.cache_clear()
+    for length in (10, 1000, 100_000):
+        html.filtered(f'<p title="{"a" * length}" style="color: #{"a" * length}">x</p>', CLEAN)
+    assert css._brief_declarations.cache_info().currsize == 1
+    assert plain_html._is_brief_plain_tag.cache_info().currsize == 2

@@ -188,3 +188,25 @@ def test_rows_of_a_chart_are_data_whatever_their_names() -> None:
     )
     assert not specs.clean_plotly({"data": [{"type": "scattermapbox"}]})
     assert not specs.clean_plotly({"layout": {"images": [{"source": "http://a.b/c.png"}]}})
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<g/>" * 60_000,
+        "<style>" + "html " * 50_000 + "{a:b}</style><style>" + "html " * 60_000 + "{a:b}</style>",
+        "<g " + " ".join(f"a{number}='1'" for number in range(300_001)) + "/>",
+    ],
+    ids=["elements", "sheets", "attributes"],
+)
+def test_a_picture_that_takes_long_is_none(inside: str) -> None:
+    assert svg.clean(f"<svg>{inside}</svg>") == ("", True)
+
+
+def test_a_pictures_style_sheet_holds_within_it_alone() -> None:
+    one, _ = svg.clean("<svg id='a'><style>rect, #b{fill:red}</style><rect/></svg>")
+    scope = one.partition('data-scope="')[2].partition('"')[0]
+    assert f"svg[data-scope='{scope}'] rect, svg[data-scope='{scope}'] #b {{ fill: red }}" in one
+    assert 'id="a"' in one
+    other, _ = svg.clean("<svg><rect/></svg>")
+    assert scope not in other
