@@ -6,21 +6,21 @@ it: text without escapes, and pictures' worth of statuses, never do.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.kernel.log import log
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.filtering.messages import Filtered, Messages
     from sentinel_kernel.kernel.host import Host
+    from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.wire import Json, Part
     from sentinel_kernel.policy.profile import Outputs
 
-_NEVER = frozenset(
-    {"status", "execute_input", "clear_output", "comm_close", "is_complete_reply", "interrupt_reply"}
-)
+_NEVER = frozenset({"status", "execute_input", "clear_output", "comm_close", "interrupt_reply"})
 _PLAIN = frozenset({"text/plain"})
 _ANSWER = frozenset({"status", "execution_count", "user_expressions", "payload"})
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")
@@ -39,15 +39,24 @@ class OutputFilter:
         self.hosts: tuple[str, ...] = ()
         self.scripts = False
 
-    def judge(self, msg_type: str, raw: Part, content: Json) -> Filtered | None:
-        """Make ``content``, which ``raw`` was read as, harmless in place; None where there was nothing to look at."""
+    def judge(
+        self, msg_type: str, raw: Part, content: Json, request: Request | None = None
+    ) -> Filtered | None:
+        """Make ``content``, which ``raw`` was read as, harmless in place; None where there was nothing to look at.
+
+        ``request`` is what a reply answers.
+        """
         if msg_type in _NEVER or not _may_need(msg_type, raw, content):
             return None
         if self._messages is None or self._generation != self._host.lifecycle.generation:
             from sentinel_kernel.kernel.filtering.messages import Messages  # noqa: PLC0415 - see above
 
             self._messages, self._generation = Messages(), self._host.lifecycle.generation
-        return self._messages.filter(msg_type, content, self.rules())
+        asked: Json | None = None
+        if request is not None and msg_type == "complete_reply":
+            with contextlib.suppress(ProtocolError):
+                asked = request.content()
+        return self._messages.filter(msg_type, content, self.rules(), asked)
 
     def rules(self) -> Outputs:
         """Return what outputs may do now. A profile that can't be read lets them do the least but show tables."""

@@ -179,6 +179,16 @@ class WorkerSide:
             host.outbox.forward_output(topic, parts)
             self._about_cell(cell, msg_type, content)
 
+    def _echoes(self, cell: Cell | None, parts: list[Part]) -> None:
+        """Make a cell's execute_input anew: it says what the client has sent, once. Raises ProtocolError."""
+        if cell is None or cell.began:
+            raise ProtocolError("No cell begins with this execute_input.")
+        told = decode(parts[CONTENT], REPLY_BYTES).get("execution_count")
+        count = (
+            told if isinstance(told, int) and 0 <= told < _MOST_COUNT else self._host.execution.last_count + 1
+        )
+        parts[CONTENT] = encode({"code": cell.code, "execution_count": count})
+
     def _is_carried(self, parts: list[Part]) -> bool:
         """Tell whether a status is about a request of the host's own. Raises ProtocolError where it is too long."""
         if len(parts[CONTENT]) > STATUS_BYTES:
@@ -205,6 +215,8 @@ class WorkerSide:
         if msg_type == "clear_output":
             # Made anew: host and clients must agree on what is cleared, and when.
             parts[CONTENT] = encode({"wait": bool(decode(parts[CONTENT], REPLY_BYTES).get("wait"))})
+        elif msg_type == "execute_input":
+            self._echoes(self._cell_of(parts), parts)
         if msg_type not in COMM_TYPES:
             return msg_type != "status" or not self._says_nothing_new(parts)
         host.outbox.captures.worker_message(msg_type, parts)
@@ -336,7 +348,8 @@ class WorkerSide:
         answered = cell is not None and cell.replied
         if request is None or not expected or request.channel != channel or answered:
             raise ProtocolError(f"Nobody asked for this {msg_type}.")
-        judged = judge(msg_type, parts[CONTENT], host.displays.ids, host.output_filter.judge)
+        output_filter = partial(host.output_filter.judge, request=request)
+        judged = judge(msg_type, parts[CONTENT], host.displays.ids, output_filter)
         host.output_filter.tell(judged.kinds, request.header, msg_id)
         if judge_metadata(UNTOUCHED, parts).malformed:
             parts[METADATA] = b"{}"

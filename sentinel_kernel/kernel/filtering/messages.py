@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sentinel_kernel.kernel.filtering import bundle, held, terminal
+from sentinel_kernel.kernel.filtering import bundle, held, replies, terminal
 from sentinel_kernel.kernel.filtering.widgets import Models
 from sentinel_kernel.record import Record
 
@@ -32,8 +32,10 @@ class Messages:
     def __init__(self) -> None:
         self._models = Models()
 
-    def filter(self, msg_type: str, content: dict[str, Any], rules: Outputs) -> Filtered:
-        """Change ``content`` in place."""
+    def filter(
+        self, msg_type: str, content: dict[str, Any], rules: Outputs, asked: dict[str, Any] | None = None
+    ) -> Filtered:
+        """Change ``content`` in place; ``asked`` is that of the request that it answers."""
         if msg_type in BUNDLES:
             return _bundle(content, rules)
         if msg_type in ("stream", "error"):
@@ -45,8 +47,9 @@ class Messages:
             return Filtered(changed or more, drop, frozenset(told))
         if msg_type == "execute_reply":
             return _reply(content, rules)
-        if msg_type == "kernel_info_reply":
-            return Filtered(_help_links(content))
+        if msg_type in replies.KINDS:
+            linked = msg_type == "kernel_info_reply" and _help_links(content)
+            return Filtered(replies.clean(msg_type, content, asked or {}) or linked)
         kinds: set[str] = set()
         changed = _deep(content, rules, kinds)
         return Filtered(changed, kinds=frozenset(kinds))
