@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from sentinel_kernel.policy.action import Action, ActionKind
 from sentinel_kernel.policy.compiled import ORIGIN_SHARED, CompiledRule, reachable
-from sentinel_kernel.policy.plan import MARKED_STACK_BYTES, USUAL_STACK_BYTES
 from sentinel_kernel.policy.regions import EVERYTHING, ArgumentTest, intersection
 from sentinel_kernel.record import replace
 
@@ -29,16 +28,6 @@ _PROT_WRITE: Final = 2
 _LARGE: Final = (1 << 64) - (1 << 27)
 """A mapping of 128 MiB and more takes 20 ms to be touched, and some tenths of one to be held."""
 
-_MAP_STACK: Final = 0x20000
-_MARK: Final = MARKED_STACK_BYTES - USUAL_STACK_BYTES
-_MARKED_STACK: Final = (ArgumentTest(1, _MARK, _MARK), ArgumentTest(3, _MAP_STACK, _MAP_STACK))
-"""Stacks of threads that programs start which the worker has executed, and hardly any others. Clone(2) can't be held,
-as a signal in the meantime would make it fail. One bit of each: more would multiply what other rules fall into."""
-
-_MAP_SHARED_FILE: Final = 0x01
-_LARGE_FILE: Final = (1 << 64) - (1 << 20)
-_OF_FILE: Final = ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS, _MAP_SHARED_FILE)
-
 _RLIMIT_DATA: Final = 2  # <asm-generic/resource.h>
 _LIMIT_NUMBERS: Final = 0x0F
 """All that there are (RLIM_NLIMITS is 16); the Linux kernel refuses higher ones, which are held too. Each further bit
@@ -49,14 +38,11 @@ _OF_OTHERS: Final = ("sched_setscheduler", "sched_setparam", "sched_setattr", "s
 
 _NOT_ASKED: Final = (ArgumentTest(2, (1 << 64) - 1, 0),)
 _SMALL: Final = (ArgumentTest(1, _LARGE, 0), _PRIVATE)
-_SMALL_FILE: Final = (ArgumentTest(1, _LARGE_FILE, 0), _OF_FILE)
 """Where a call is not held: each program that starts asks once for the size of its stack; small mappings are many."""
 
 MEASURED: Final[tuple[tuple[str, Region, Region | None], ...]] = (
     ("mmap", (ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS, _MAP_SHARED_ANONYMOUS),), None),
     ("mmap", (ArgumentTest(2, _PROT_WRITE, _PROT_WRITE), _PRIVATE), _SMALL),
-    ("mmap", (ArgumentTest(2, _PROT_WRITE, _PROT_WRITE), _OF_FILE), _SMALL_FILE),
-    ("mmap", _MARKED_STACK, None),
     ("memfd_create", EVERYTHING, None),
     ("shmget", EVERYTHING, None),
     ("semget", EVERYTHING, None),
@@ -68,10 +54,13 @@ MEASURED: Final[tuple[tuple[str, Region, Region | None], ...]] = (
     ("setrlimit", (ArgumentTest(0, _LIMIT_NUMBERS, _RLIMIT_DATA),), None),
 )
 """Call, where it is held, and where in that it is not. What RLIMIT_DATA refuses, nobody is told of
-(supervisor/refused_memory.py), and it leaves out shared memory; nobody is told who dies of a file that could not grow
-under a mapping (supervisor/mapped_files.py), nor which thread found no room (supervisor/child_threads.py); System V's
+(supervisor/refused_memory.py), and it leaves out shared memory; System V's
 limits can't be set from here (ipc_namespaces(7) gives them to root alone); affinity and the soft RLIMIT_DATA are a
-process's own to change; sysinfo(2) tells of the machine."""
+process's own to change; sysinfo(2) tells of the machine.
+
+Mappings of files and stacks of threads are not held, though nobody is told who dies of a file that could not grow
+(SIGBUS), nor which thread found no room: a signal whose handler does not restart calls (signal.signal of Python makes
+such) would end one that the supervisor has not taken yet with EINTR, which neither mmap nor pthread_create knows."""
 
 _HELD = Action(ActionKind.NOTIFY)
 _REASON = "it is counted against the profile's sizes"

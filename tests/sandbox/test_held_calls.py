@@ -176,3 +176,39 @@ wait.set()
 tell(sorted(modes))
 """
     assert _run(supervised, workspace, attack) == ["2"]
+
+
+_MAPPING = """
+import mmap
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, True)
+failed = []
+done = 0
+with open(os.path.join(os.path.dirname(sys.argv[0]), "large"), "w+b") as file:
+    file.truncate(2 << 20)
+    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+    for _ in range(ROUNDS):
+        try:
+            mmap.mmap(file.fileno(), 2 << 20).close()
+            done += 1
+        except OSError as error:
+            failed.append(error.errno)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+tell([done, failed])
+"""
+
+
+def test_signals_end_no_mapping_of_a_file(supervised: Supervised, workspace: Path) -> None:
+    """mmap(2) knows no EINTR, and programs don't expect it."""
+    script = workspace / "held.py"
+    script.write_text(_PREAMBLE + _MAPPING.replace("ROUNDS", str(_ROUNDS)))
+    script.chmod(0o644)
+    supervised.start(workspace, payload=[supervised.python, str(script)])
+    supervised.wait("ready")
+    while not select.select([supervised.sock], [], [], 0.001)[0]:
+        supervised.process.send_signal(signal.SIGSTOP)
+        select.select([supervised.sock], [], [], 0.015)
+        supervised.process.send_signal(signal.SIGCONT)
+    supervised.process.send_signal(signal.SIGCONT)
+    assert supervised.wait("worker_died")["cause"]["status"] == 0
+    assert supervised.saved_json("told.json") == [_ROUNDS, []]

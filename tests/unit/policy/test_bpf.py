@@ -146,10 +146,15 @@ def test_almost_every_changed_constant_of_a_filter_is_found_out(policy: Compiled
         (1 << 30, 3, 0x4022, False),  # set aside only
         (1 << 30, 3, 0x02, False),  # a file's
         (4096, 3, 0x21, True),  # shared
-        (1 << 20, 3, 0x01, True),  # a file's that is shared
+        (1 << 30, 3, 0x01, False),  # a file's that is shared
         ((1 << 20) - 1, 3, 0x01, False),
         (1 << 30, 1, 0x01, False),
-        ((8 << 20) + (64 << 10) + 4096, 0, 0x20022, True),  # a thread's stack in what the worker has executed
+        (
+            (8 << 20) + (64 << 10) + 4096,
+            0,
+            0x20022,
+            False,
+        ),  # a thread's stack in what the worker has executed
         ((8 << 20) + 4096, 0, 0x20022, False),  # and in the worker itself
     ],
 )
