@@ -13,7 +13,7 @@ from sentinel_kernel.kernel.mount_arguments import MOUNT, MountWanted
 from sentinel_kernel.kernel.mount_arguments import USAGE as MOUNT_USAGE
 from sentinel_kernel.kernel.mount_arguments import read_line as read_mount
 from sentinel_kernel.kernel.network_arguments import USAGE as NETWORK_USAGE
-from sentinel_kernel.kernel.network_arguments import NetworkWanted
+from sentinel_kernel.kernel.network_arguments import NetworkTyped, NetworkWanted
 from sentinel_kernel.kernel.network_arguments import read_line as read_network
 from sentinel_kernel.kernel.page_arguments import EXPLAIN, VIOLATIONS, PageWanted, read_page
 from sentinel_kernel.kernel.preflight_magic import USAGE as PREFLIGHT_USAGE
@@ -111,9 +111,7 @@ class Magics:
         if line.name == "sentinel_limit":
             return self._limits(words, line.line_number)
         if line.name in NETWORK_USAGE:
-            if (network := read_network(line.name, line.argument_text)) is None:
-                raise self._not_understood(line)
-            return network
+            return self._network(line)
         if line.name == TRUST:
             if (trust := read_trust(line.argument_text)) is None:
                 raise self._not_understood(line)
@@ -159,6 +157,16 @@ class Magics:
                 meant = self._say(f" Did you mean {typed.meant}?", f"您是想输入 {typed.meant} 吗？")
                 error = UsageError(f"{error}{meant}")
             raise error from None
+
+    def _network(self, line: MagicLine) -> NetworkWanted:
+        try:
+            wanted = read_network(line.name, line.argument_text)
+        except NetworkTyped as typed:
+            error = self._not_understood(line)
+            raise UsageError(f"{error} {typed.chinese if self._chinese else typed.message}") from None
+        if wanted is None:
+            raise self._not_understood(line)
+        return wanted
 
     def _not_understood(self, line: MagicLine) -> UsageError:
         usage = f"%{line.name}{_USAGE.get(line.name, '')}"

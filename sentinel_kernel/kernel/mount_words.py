@@ -217,6 +217,21 @@ class MountWords:
             f"或事先同意：以 SENTINEL_WRITABLE={path} 启动内核",
         )
 
+    def gone(self, mounts: list[Json]) -> Json:
+        """Return the page of folders that went with the sandbox, each with the line that shows it again."""
+        rows = []
+        for mount in mounts:
+            path = rendering.printable(str(mount.get("path")), _CHARACTERS)
+            typed = f'"{path}"' if " " in path else path
+            mode = " rw" if mount.get("mode") == "rw" else ""
+            rows.append((str(mount.get("target")), f"%sentinel_mount {typed}{mode}"))
+        title = self._say("Sentinel: folders are shown no more", "Sentinel：文件夹不再显示")
+        note = self._say(
+            "They went with the sandbox that was left. These lines show them again.",
+            "它们已随旧沙箱消失。用这些命令可重新显示。",
+        )
+        return rendering.table_bundle(title, rows, [note])
+
     def declined(self, path: str) -> str:
         """Return the refusal where the person did not agree."""
         shown = rendering.printable(path, _CHARACTERS)

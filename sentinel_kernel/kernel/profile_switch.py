@@ -84,7 +84,13 @@ class ProfileSwitch:
     def _change(self, turn: Turn) -> None:
         """Change in place, or where that can't be done, or is not what was asked, start afresh."""
         lifecycle = self._host.lifecycle
-        if turn.switch.reason != "profile" or lifecycle.state is not State.READY or lifecycle.link is None:
+        asked = turn.switch.how == "fresh" and turn.switch.profile == lifecycle.profile
+        if (
+            asked
+            or turn.switch.reason != "profile"
+            or lifecycle.state is not State.READY
+            or lifecycle.link is None
+        ):
             self._start_afresh(turn, "", None)
             return
 
@@ -163,8 +169,15 @@ class ProfileSwitch:
     def _start_afresh(self, turn: Turn, why: str, cargo: Cargo | None) -> None:
         host = self._host
         before = host.lifecycle.granted_hosts
+        shown = list(host.lifecycle.ready.get("mounts") or ())
         host.lifecycle.granted_hosts = tuple(dict.fromkeys((*before, *turn.switch.hosts)))
         host.give_up_worker(keep=turn.cell, reason=turn.switch.reason)
+
+        def gone() -> None:
+            if shown:
+                from sentinel_kernel.kernel.mount_words import MountWords  # noqa: PLC0415 - few have folders shown
+
+                turn.cell.displays.append(MountWords(host.settings.language).gone(shown))
 
         def done(succeeded: bool) -> None:
             if not succeeded:
@@ -173,12 +186,14 @@ class ProfileSwitch:
 
                 def loaded(taken: Cargo) -> None:
                     turn.cell.displays.append(host.magics.switched(turn.switch, why, taken))
+                    gone()
                     turn.done()
 
                 host.carrying.load(cargo, self._progress(turn.cell, "loaded"), turn.current(loaded))
                 return
             if succeeded:
                 turn.cell.displays.append(host.magics.switched(turn.switch, why))
+                gone()
             turn.done()
 
         host.lifecycle.switch(

@@ -38,6 +38,11 @@ _DELIVERIES, _DELIVERY_SECONDS = 20, 0.05
 _VALUE_BYTES = 64 * 1024
 _MOST_OPEN = 32
 _MOST_STALE = 1000
+_NO = frozenset(("", "n", "no", "否"))
+_AGAIN = {
+    "en": "That letter is none of these: nothing was changed.",
+    "zh": "该字母不在选项之内：未作任何更改。",
+}
 
 
 class Question(MutableRecord):
@@ -50,6 +55,8 @@ class Question(MutableRecord):
     msg_id: str = ""
     """The prompt that is with the client."""
     timer: Timer | None = None
+    again: bool = False
+    """Whether it was asked a second time: the first answer was none of its letters."""
 
 
 class Questions:
@@ -115,7 +122,11 @@ class Questions:
 
     def _put(self, question: Question) -> None:
         request = question.cell.request
-        content = {"prompt": question.prompt, "password": False}
+        prompt = question.prompt
+        if question.again:
+            told = _AGAIN["zh" if self._host.settings.language == "zh" else "en"]
+            prompt = f"{MARK}: {told} {prompt}"
+        content = {"prompt": prompt, "password": False}
         message = self._host.session.message("input_request", content, request.header)
         question.msg_id = text_of(decode(split(message)[1][HEADER], HEADER_BYTES), "msg_id")
         self._vanishing.watch(request.source)
@@ -145,16 +156,27 @@ class Questions:
             return self._is_stale(client, parent)
         if not parent and self._is_stale(client, parent):
             return True
-        self._end(question, self._answer(question, request))
+        answer = self._answer(question, request)
+        if answer:
+            self._end(question, answer)
+        elif question.again:
+            self._end(question, NO)
+        else:
+            question.again = True
+            self._over[question.msg_id] = None
+            self._put(question)
         return True
 
     def _answer(self, question: Question, request: Request) -> str:
+        """Return what an answer stands for; empty where it is a word that the question has not."""
         try:
             value = decode(request.parts[CONTENT], _VALUE_BYTES).get("value")
         except ProtocolError:
             return NO
         word = value.strip().lower() if isinstance(value, str) else ""
-        return question.answers.get(word, NO) if request.msg_type == "input_reply" else NO
+        if request.msg_type != "input_reply" or word in _NO or not word.isprintable():
+            return NO
+        return question.answers.get(word, "")
 
     def left_open(self, cell: Cell) -> None:
         """Take note that a cell ends whose own prompt is still with its client: the answer is nobody's."""

@@ -122,7 +122,12 @@ def parse_rule(text: str) -> HostRule:
         ValueError: it is none; the message says what is wrong, for the person who wrote it.
 
     """
-    host, first, last, ports = _split(text.strip())
+    text = text.strip()
+    if "://" in text:
+        meant = text.partition("://")[2].partition("/")[0]
+        what = f"leave out http:// and the path: write {meant[:60] or 'example.org'}"
+        raise ValueError(what)
+    host, first, last, ports = _split(text)
     wild = host.startswith("*.")
     if host == "*":
         what = "a rule names hosts; '*' would be all there are"
@@ -131,7 +136,10 @@ def parse_rule(text: str) -> HostRule:
     number = None if wild else _numeric(address)
     if number is None:
         if slash:
-            what = f"{host[:60]!r} is no range of addresses: write 192.0.2.0/24 or [2001:db8::/32]"
+            what = (
+                f"{host[:60]!r} is no range of addresses: write 192.0.2.0/24 or [2001:db8::/32], and no path "
+                "behind a host"
+            )
             raise ValueError(what)
         name = host_name(host[2:] if wild else host)
         if not name:
@@ -266,7 +274,7 @@ def _split(text: str) -> tuple[str, int, int, str]:
 def _port(text: str, ports: str) -> int:
     if text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) <= _HIGHEST_PORT:
         return int(text)
-    what = f"{ports[:20]!r} is no port (1 to {_HIGHEST_PORT}) and no range of them (8000-8999)"
+    what = f"{ports[:20]!r} is no port (ports go from 1 to {_HIGHEST_PORT}) and no range of them (8000-8999)"
     raise ValueError(what)
 
 

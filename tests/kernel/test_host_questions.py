@@ -79,6 +79,23 @@ def test_answer_goes_to_the_supervisor(
     worker.end_cell(request)
 
 
+def test_a_word_that_the_question_has_not_is_asked_for_again_once(
+    kernel: HostedKernel, worker: FakeWorker
+) -> None:
+    for second, answer in (("y", "once"), ("x", "no")):
+        kernel.client.execute("x()", allow_stdin=True)
+        request, _ = worker.start_cell()
+        ask(kernel, answer)
+        first = prompt(kernel)
+        reply(kernel, "x", first["header"])
+        again = prompt(kernel)
+        told = "Sentinel: That letter is none of these: nothing was changed. "
+        assert again["content"]["prompt"] == told + first["content"]["prompt"]
+        reply(kernel, second, again["header"])
+        assert answered(kernel) == (answer, answer)
+        worker.end_cell(request)
+
+
 def test_nobody_is_asked_without_a_running_cell_or_without_input(
     kernel: HostedKernel, worker: FakeWorker
 ) -> None:

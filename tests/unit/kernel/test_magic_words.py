@@ -6,6 +6,7 @@ import pytest
 
 from sentinel_kernel.kernel.ceiling import Ceiling
 from sentinel_kernel.kernel.magics import Magics, UsageError
+from sentinel_kernel.kernel.mount_words import MountWords
 from sentinel_kernel.kernel.settings import read_settings
 from sentinel_kernel.worker.leading_block import parse_leading_block
 
@@ -34,3 +35,37 @@ def test_a_profile_that_there_is_not_is_said_once(language: str, told: str) -> N
 def test_the_help_names_the_switch_for_dangerous_code(language: str) -> None:
     page = str(_magics(language)._help_page())
     assert "%sentinel_preflight --dangerous refuse" in page
+
+
+@pytest.mark.parametrize(
+    ("typed", "english", "chinese"),
+    [
+        ("127.0.0.1:8765", "This machine's own services can't be allowed", "无法允许访问本机自身的服务"),
+        ("localhost:8765", "This machine's own services can't be allowed", "无法允许访问本机自身的服务"),
+        ("http://example.com/", "Leave out http:// and the path.", "请去掉 http:// 和路径。"),
+        ("example.com/data", "Leave out http:// and the path.", "请去掉 http:// 和路径。"),
+        ("localhost:99999", "Ports go from 1 to 65535.", "端口范围为 1 到 65535。"),
+        ("", "It names no host.", "没有写明主机。"),
+    ],
+)
+def test_hosts_that_can_not_be_allowed_are_refused_with_the_reason(
+    typed: str, english: str, chinese: str
+) -> None:
+    for language, told in (("en", english), ("zh", chinese)):
+        with pytest.raises(UsageError) as caught:
+            _magics(language).check(parse_leading_block(f"%sentinel_allow {typed}").lines)
+        assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("language", "title"), [("en", "folders are shown no more"), ("zh", "文件夹不再显示")]
+)
+def test_folders_that_went_with_a_sandbox_are_named_with_the_line_for_each(language: str, title: str) -> None:
+    mounts = [
+        {"target": "/mnt/data", "path": "/srv/nc/data", "mode": "ro"},
+        {"target": "/mnt/my_out", "path": "/srv/my out", "mode": "rw"},
+    ]
+    plain = MountWords(language).gone(mounts)["text/plain"]
+    assert title in plain
+    for told in ("/mnt/data", "%sentinel_mount /srv/nc/data\n", '%sentinel_mount "/srv/my out" rw'):
+        assert told in plain

@@ -200,3 +200,8 @@ def test_what_is_no_address_is_refused(address: bytes) -> None:
 def test_the_rule_that_allows_is_told() -> None:
     """As the profile means it, not as it is written."""
     assert policy("Example.ORG:443").decide("example.org", PUBLIC_ADDRESS, 443).rule == "example.org:443"
+
+
+def test_a_url_in_place_of_a_host_is_answered_with_the_host() -> None:
+    with pytest.raises(ValueError, match=r"leave out http:// and the path: write example\.com"):
+        parse_rule("http://example.com/data")
