@@ -14,6 +14,9 @@ _PLOTLY_LOADS = frozenset(
     {"source", "src", "url", "href", "topojsonurl", "plotlyserverurl", "sourcelayer", "accesstoken"}
 )
 _MAP = re.compile(r"(?:.*mapbox|.*map|.*geo|choropleth)\d*", re.IGNORECASE)
+_MAP_PARTS = frozenset({"tiles", "sprite", "glyphs", "sources"})
+"""Of a map's style, which is loaded with the map."""
+
 _PATH = re.compile(r"[.\[]")
 _LEADS = re.compile(r"href|javascript:|url\s*\(", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"(?:https?:|wss?:)?//|javascript:", re.IGNORECASE)
@@ -49,6 +52,8 @@ def _loads_nothing(spec: dict[str, Any]) -> bool:
                 continue
             if lowered in _VEGA_LOADS or (lowered in ("mark", "type") and inner == "image"):
                 return False
+            if key == "bind" and _binds_elsewhere(inner):
+                return False
             if isinstance(inner, str) and _ELSEWHERE.search(inner) and key != "$schema":
                 return False
             if isinstance(inner, dict | list):
@@ -68,7 +73,7 @@ def clean_plotly(figure: dict[str, Any]) -> bool:
             for key, inner in value.items():
                 # Buttons and frames name an attribute by its path: images[0].source
                 name = _PATH.split(key.lower())[-1]
-                if name in _PLOTLY_LOADS and not _is_harmless_source(inner):
+                if _is_of_a_map(name, inner) or (name in _PLOTLY_LOADS and not _is_harmless_source(inner)):
                     return False
                 if name == "type" and any(map(_is_map, inner if isinstance(inner, list) else [inner])):
                     return False
@@ -79,6 +84,24 @@ def clean_plotly(figure: dict[str, Any]) -> bool:
                 if isinstance(inner, dict | list):
                     waiting.append(inner)
     return True
+
+
+def _binds_elsewhere(bind: object) -> bool:
+    """Tell whether an input of a Vega chart names an element to be put into: a selector finds it in the whole page."""
+    if not isinstance(bind, dict):
+        return False
+    return any("element" in one for one in (bind, *(one for one in bind.values() if isinstance(one, dict))))
+
+
+def _is_of_a_map(name: str, value: object) -> bool:
+    """Tell whether an attribute is a map's style or shapes that are loaded: an address, a style itself, a part of it."""
+    if name == "geojson":
+        return isinstance(value, str)
+    if name != "style":
+        return name in _MAP_PARTS
+    if isinstance(value, dict):
+        return "layers" in value or "version" in value
+    return isinstance(value, str) and (":" in value or "/" in value or "\\" in value)
 
 
 def _clean_config(figure: dict[str, Any]) -> None:

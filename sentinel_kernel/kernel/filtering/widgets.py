@@ -30,7 +30,14 @@ _STYLE = re.compile(r".*(?:Style|Layout)(?:Model|View)")
 _LINK = re.compile(r"(?:Directional)?Link(?:Model|View)")
 _MEDIA = re.compile(r"(?:Image|Audio|Video)(?:Model|View)")
 _LINKED = frozenset({"value", "index", "selected_index", "max", "min", "disabled", "step"})
-_URL = re.compile(r"(?:https?|wss?|ftp):\s*/|^\s*//|javascript:|url\s*\(", re.IGNORECASE)
+_URL = re.compile(
+    r"(?:https?|wss?|ftp):/|^(?:https?|wss?|ftp|file|blob|filesystem|vbscript):|^//|javascript:"
+    r"|data:(?:text|application)|url\s*\(",
+    re.IGNORECASE,
+)
+_UNREAD = re.compile(r"\A[\x00-\x20]+|[\t\n\r]")
+"""What browsers skip in an address; a backslash is a slash to them (WHATWG URL, "URL parsing")."""
+
 _REFERENCE = "IPY_MODEL_"
 _MOST, _LONGEST_ID, _LONGEST_NAME = 20_000, 128, 100
 """Of models, and of comms held back, that are remembered; the oldest go, and are held to all rules again."""
@@ -216,7 +223,11 @@ class Models:
         return changed
 
     def _text(self, value: str, rules: Outputs, kinds: set[str], *, foreign: bool) -> str:
-        if foreign and _URL.search(value) and not _is_listed(value, rules.hosts):
+        if (
+            foreign
+            and _URL.search(_UNREAD.sub("", value).replace("\\", "/"))
+            and not _is_listed(value, rules.hosts)
+        ):
             kinds.add(held.REMOTE)
             return ""
         if "<" not in value and "\\" not in value:

@@ -255,6 +255,41 @@ def test_other_modules_load_from_listed_hosts_alone() -> None:
 
 
 def test_a_page_links_values_of_plain_widgets_alone() -> None:
+@pytest.mark.parametrize(
+    "address",
+    [
+        "\\\\a.b\\x",
+        "/\\a.b/x",
+        "\\/a.b/x",
+        "https:a.b/x",
+        "ht\ttps://a.b/x",
+        "h\nttps:\\a.b",
+        "java\nscript:x",
+        "java\tscript:x",
+        "\x01//a.b/x",
+        " \x00 https:a.b",
+        "\t //a.b/x",
+        "/\t/a.b/x",
+        "blob:https://a.b",
+        "data:text/html,x",
+    ],
+)
+def test_addresses_are_read_as_browsers_read_them(address: str) -> None:
+    content = opened("LeafletTileLayerModel", "jupyter-leaflet", url=address, options={"one": [address]})
+    assert held.REMOTE in {kind.split()[0] for kind in Messages().filter("comm_open", content, RULES).kinds}
+    assert content["data"]["state"]["url"] == ""
+    assert content["data"]["state"]["options"]["one"] == [""]
+
+
+@pytest.mark.parametrize(
+    "text", ["tiles/{z}.png", "$\\alpha$", "a: b", "https is a word", "1 // 2", "a\tb\n"]
+)
+def test_texts_that_are_no_addresses_stay(text: str) -> None:
+    content = opened("LeafletMarkerModel", "jupyter-leaflet", title=text)
+    assert Messages().filter("comm_open", content, RULES) == Filtered()
+    assert content["data"]["state"]["title"] == text
+
+
     messages = Messages()
     for name, comm_id in (("IntSliderModel", "a"), ("IntTextModel", "b"), ("HTMLModel", "h")):
         messages.filter("comm_open", opened(name, comm_id=comm_id), RULES)

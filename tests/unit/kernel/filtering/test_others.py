@@ -210,3 +210,41 @@ def test_a_pictures_style_sheet_holds_within_it_alone() -> None:
     assert 'id="a"' in one
     other, _ = svg.clean("<svg><rect/></svg>")
     assert scope not in other
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"mapbox": {"style": "https://a.b/style.json"}},
+        {"map2": {"style": "mapbox://styles/a"}},
+        {"map": {"style": {"version": 8, "sources": {}, "layers": []}}},
+        {"updatemenus": [{"buttons": [{"method": "restyle", "args": ["geojson", "https://a.b/x.json"]}]}]},
+        {"mapbox": {"layers": [{"sourcetype": "raster", "source": ["https://a.b/{z}"]}]}},
+        {"template": {"layout": {"mapbox": {"style": "\\\\a.b\\style"}}}},
+        {"updatemenus": [{"buttons": [{"method": "relayout", "args": [{"mapbox.style": "https://a.b"}]}]}]},
+        {"updatemenus": [{"buttons": [{"method": "relayout", "args": ["map.style", "https://a.b"]}]}]},
+        {"updatemenus": [{"buttons": [{"method": "restyle", "args": [{"type": "scattermapbox"}]}]}]},
+        {"updatemenus": [{"buttons": [{"method": "restyle", "args": ["type", ["choropleth"]]}]}]},
+        {"sliders": [{"steps": [{"method": "restyle", "args": ["type", "scattergeo"]}]}]},
+    ],
+)
+def test_a_layout_makes_no_map(layout: dict[str, object]) -> None:
+    assert not specs.clean_plotly({"data": [{"y": [1]}], "layout": layout})
+
+
+def test_styles_of_maps_that_nobody_draws_stay() -> None:
+    layout = {"template": {"layout": {"mapbox": {"style": "light"}, "geo": {"showland": True}}}}
+    buttons = [
+        {"method": "restyle", "args": [{"type": "heatmap"}]},
+        {"method": "relayout", "args": ["title", "a/b"]},
+    ]
+    assert specs.clean_plotly({"data": [], "layout": {**layout, "updatemenus": [{"buttons": buttons}]}})
+
+
+def test_inputs_of_a_chart_stay_with_it() -> None:
+    assert specs.clean_vega({"signals": [{"name": "a", "bind": {"input": "range", "max": 3}}]})
+    assert not specs.clean_vega({"signals": [{"name": "a", "bind": {"input": "range", "element": "body"}}]})
+    assert not specs.clean_vega({"signals": [{"name": "a", "bind": {"element": "input", "event": "input"}}]})
+    assert not specs.clean_vega(
+        {"params": [{"name": "a", "bind": {"x": {"input": "text", "element": "#b"}}}]}
+    )
