@@ -206,14 +206,21 @@ class Displays:
             self._show(cell, shown, anew=True)
 
     def notice(
-        self, words: Words, kind: str, parent: Part, cell: Cell | None = None, about: str = ""
+        self,
+        words: Words,
+        kind: str,
+        parent: Part,
+        cell: Cell | None = None,
+        about: str = "",
+        data: Json | None = None,
     ) -> None:
-        """Show a notice; in ``cell`` each is shown once (``about`` tells them apart)."""
+        """Show a notice; in ``cell`` each is shown once (``about`` tells them apart). ``data`` is added to its own."""
         if cell is not None and about:
             if about in cell.notices:
                 return
             cell.notices.add(about)
-        self._outbox.display(rendering.notice_bundle(words, self._language, kind), parent, self.new_id())
+        bundle = rendering.notice_bundle(words, self._language, kind, data)
+        self._outbox.display(bundle, parent, self.new_id())
 
     def new_id(self) -> str:
         """Return a display id that is the host's own from here on."""

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _NEVER = frozenset({"status", "execute_input", "clear_output", "comm_close", "interrupt_reply"})
 _PLAIN = frozenset({"text/plain"})
 _ANSWER = frozenset({"status", "execution_count", "user_expressions", "payload"})
+_MOST_OF_A_KIND = 3
+"""Notices of one kind in a cell: each names other hosts or types."""
+
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")
 
 
@@ -81,13 +84,16 @@ class OutputFilter:
         return rules
 
     def tell(self, kinds: frozenset[str], parent: Part, msg_id: str) -> None:
-        """Say in the cell what was held back, once for each kind."""
+        """Say in the cell what was held back, once for each kind and what it is of."""
         if not kinds or (cell := self._host.execution.running.get(msg_id)) is None:
             return
-        from sentinel_kernel.kernel.filtering.held import WORDS  # noqa: PLC0415 - where something was
+        from sentinel_kernel.kernel.filtering.held import notices  # noqa: PLC0415 - where something was
 
-        for kind in sorted(kinds & WORDS.keys()):
-            self._host.displays.notice(WORDS[kind], "held", parent, cell, f"output {kind}")
+        for about, words, data in notices(kinds):
+            # Names are the worker's, who has as many as it likes.
+            of_kind = f"output {about.split()[0]}"
+            if sum(one.split(" ", 2)[:2] == of_kind.split() for one in cell.notices) < _MOST_OF_A_KIND:
+                self._host.displays.notice(words, "held", parent, cell, f"output {about}", data)
 
 
 def _may_need(msg_type: str, raw: Part, content: Json) -> bool:

@@ -54,6 +54,10 @@ def test_the_persons_yes_gives_frames_and_hosts_until_it_is_taken_back(book: Not
         "<p>chart</p>"
     ]
     assert sum("HINT" in data["text/plain"] for data in before) == 2  # a script, and another host
+    (told,) = [data for data in before if "another host" in data["text/plain"]]
+    assert "another host (a.tile.example.org)" in told["text/plain"]
+    assert "%sentinel_trust_output a.tile.example.org" in told["text/plain"]
+    assert told["application/vnd.sentinel.notice+json"]["hosts"] == ["a.tile.example.org"]
 
     for refused in ("%sentinel_trust_output scripts", "%sentinel_trust_output *.tile.example.org"):
         assert "the answer was no" in str(answered(talk, refused, "n").content)

@@ -80,4 +80,7 @@ HONEST = (
     Honest("error", "import colorsys\ntry:\n    1 / 0\nexcept ZeroDivisionError: get_ipython().showtraceback()", "pre:has(span)", text="ZeroDivisionError"),
     Honest("code", "Code('print(1)', language='python')", ".highlight", text="print"),
     Honest("pretty", "Pretty('plain words')", "pre", text="plain words"),
+    Honest("plotly-default", "import plotly.express as px; px.line(x=[1, 2], y=[3, 4]).show()", "svg.main-svg .scatterlayer path.js-line"),
+    Honest("plotly-surface", "go.Figure(go.Surface(z=[[1, 2], [3, 1]]))", ".js-plotly-plot"),
+    Honest("altair-default", "alt.renderers.enable('mimetype'); alt.Chart(frame).mark_bar().encode(x='city', y='people')", "canvas, svg.marks"),
 )  # fmt: skip

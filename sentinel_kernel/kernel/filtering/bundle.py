@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.kernel.filtering import held, terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sentinel_kernel.policy.profile import Outputs
 
@@ -23,6 +23,7 @@ _BITMAPS = re.compile(
     r"image/(?:png|jpe?g|gif|webp|bmp|avif|tiff|x-icon)|audio/[a-z0-9.+-]+|video/[a-z0-9.+-]+"
 )
 _VEGA = re.compile(r"application/vnd\.vega(?:lite)?\.v\d+\+json")
+_LATER_VEGA = re.compile(r"application/vnd\.(vega(?:lite)?)\.v(?:[6-9][.+]json|[1-5]\.json)")
 _TEXTS = ("application/vnd.jupyter.stdout", "application/vnd.jupyter.stderr", "application/vnd.jupyter.error")
 _RECORDS = re.compile(r"application/(?:papermill|scrapbook)\.[a-z0-9./+-]+")
 """What tools leave in a notebook for themselves; no page shows it."""
@@ -43,15 +44,27 @@ def clean(data: dict[str, Any], rules: Outputs) -> tuple[bool, set[str]]:
     changed, kinds = False, set()
     for key in list(data):
         value = data[key]
-        made, held_back = _one(key.strip().lower(), value, rules)
+        kind = key.strip().lower()
+        kind = kind if kind in rules.types else _known_to_pages(kind)
+        made, held_back = _one(kind, value, rules)
         kinds |= held_back
-        if made is value and key == key.strip().lower():
+        if made is value and key == kind:
             continue
         changed = True
         del data[key]
         if made is not None:
-            data[key.strip().lower()] = made
+            data[kind] = made
     return changed, kinds
+
+
+def _known_to_pages(kind: str) -> str:
+    """Return the type by which a page knows a chart of a version that it has no name for yet.
+
+    Altair 6 says ``application/vnd.vegalite.v6.json``, which no page draws; JupyterLab's names end with version 5,
+    whose library draws what the next one's specs have in common with its own.
+    """
+    found = _LATER_VEGA.fullmatch(kind)
+    return f"application/vnd.{found[1]}.v5+json" if found else kind
 
 
 def clean_metadata(metadata: dict[str, Any], rules: Outputs) -> tuple[bool, set[str]]:
@@ -76,10 +89,10 @@ def _one(kind: str, value: Any, rules: Outputs) -> tuple[Any, set[str]]:  # noqa
     if kind in _TEXTS:
         return (_plain(value), set()) if isinstance(value, str) else (None, {held.TYPE})
     if _VEGA.fullmatch(kind) or kind == "application/vnd.plotly.v1+json":
-        return _chart(kind, value)
+        return _chart(kind, value, rules.hosts)
     if _RECORDS.fullmatch(kind):
         return value, set()
-    return None, {held.TYPE}
+    return None, held.named(held.TYPE, kind, *([":bokeh"] if "bokehjs_" in kind else []))
 
 
 def _plain(value: str, _rules: object = None) -> str:
@@ -137,15 +150,15 @@ _HANDLERS: dict[str, Callable[[str, Outputs], tuple[str | None, set[str]]]] = {
 }
 
 
-def _chart(kind: str, value: Any) -> tuple[Any, set[str]]:  # noqa: ANN401 - what JSON holds
+def _chart(kind: str, value: Any, hosts: Sequence[str]) -> tuple[Any, set[str]]:  # noqa: ANN401 - what JSON holds
     """Return a chart if it loads nothing. It is sent again as it was read: settings of the page are taken out."""
     from sentinel_kernel.kernel.filtering import specs  # noqa: PLC0415 - when it is first needed
 
     if not isinstance(value, dict):
         return None, {held.TYPE}
     before = value.get("usermeta"), value.get("config")
-    harmless = specs.clean_plotly(value) if "plotly" in kind else specs.clean_vega(value)
-    if not harmless:
-        return None, {held.REMOTE}
+    clean = specs.clean_plotly if "plotly" in kind else specs.clean_vega
+    if not clean(value, hosts):
+        return None, held.named(held.REMOTE, kind, *specs.hosts(value))
     same = (value.get("usermeta"), value.get("config")) == before
     return (value if same else dict(value)), set()

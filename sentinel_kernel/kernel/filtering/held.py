@@ -1,8 +1,19 @@
-"""What was held back from an output, by kind, and the words for it."""
+"""What was held back from an output, by kind, and the words for it.
+
+A kind is one word; what it is of is named behind it (``remote cdn.plot.ly``), by names that are letters, digits, dots
+and the like: hosts, MIME types, and libraries that there is something to say of (``type :bokeh``).
+"""
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING, Any
+
 from sentinel_kernel.kernel.words import Words
+from sentinel_kernel.record import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 SCRIPT = "script"
 HTML_SCRIPT = "html-script"
@@ -11,17 +22,56 @@ REMOTE = "remote"
 TYPE = "type"
 WIDGET = "widget"
 COMM = "comm"
+SHARED = "shared"
 PAYLOAD = "payload"
 TOO_LONG = "too-long"
 
-_HOSTS_EN = (
-    "Embed the data instead: Image(filename=...), Audio(..., embed=True), include_plotlyjs=True, INLINE resources. "
-    "Or let outputs load from the host: %sentinel_trust_output HOST"
+MOST_NAMED = 3
+"""So many hosts or types are named in one notice."""
+
+_HOST = re.compile(r"(?=.{4,100}\Z)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{1,63}")
+_MIME = re.compile(r"(?=.{3,80}\Z)[a-z0-9.+-]+/[a-z0-9._+-]+")
+_ADDRESS = re.compile(
+    r"(?:(?:https?|wss?):|(?<=[\s\"'(=])|^)//([a-z0-9.-]{4,100})(?=[:/?#\s\"'()<>\\]|$)", re.IGNORECASE
 )
-_HOSTS_ZH = (
+
+_EMBED_EN = (
+    "Embed the data instead: Image(filename=...), Audio(..., embed=True), include_plotlyjs=True, "
+    "INLINE resources."
+)
+_EMBED_ZH = (
     "请改为嵌入数据：Image(filename=...)、Audio(..., embed=True)、include_plotlyjs=True、INLINE 资源。"
-    "或允许输出从该主机加载：%sentinel_trust_output 主机名"
 )
+_HOSTS_EN = f"{_EMBED_EN} Or let outputs load from the host: %sentinel_trust_output HOST"
+_HOSTS_ZH = f"{_EMBED_ZH}或允许输出从该主机加载：%sentinel_trust_output 主机名"
+
+_LIBRARIES = {
+    ":altair": (
+        'Altair draws without loading anything after alt.renderers.enable("mimetype").',
+        'Altair 在执行 alt.renderers.enable("mimetype") 之后无需加载任何内容即可绘图。',
+    ),
+    ":bokeh": (
+        (
+            "Bokeh's output_notebook() shares its library between outputs, and each output is alone here: show a "
+            "plot with HTML(file_html(plot, INLINE)), from bokeh.embed and bokeh.resources."
+        ),
+        (
+            "Bokeh 的 output_notebook() 在多个输出之间共享库，而此处每个输出都是独立的："
+            "请用 bokeh.embed 和 bokeh.resources 中的 HTML(file_html(plot, INLINE)) 显示图形。"
+        ),
+    ),
+    ":plotly": (
+        (
+            'Plotly\'s own default works: plotly.io.renderers.default = "plotly_mimetype"; or '
+            "HTML(figure.to_html(include_plotlyjs=True))."
+        ),
+        (
+            'Plotly 的默认方式可用：plotly.io.renderers.default = "plotly_mimetype"；'
+            "或 HTML(figure.to_html(include_plotlyjs=True))。"
+        ),
+    ),
+}
+"""What works instead, by library: its words stand before the others of a hint."""
 
 WORDS = {
     HTML_SCRIPT: Words(
@@ -43,6 +93,13 @@ WORDS = {
         "此输出会从其他主机加载内容，并由此泄露其中的数据；相关部分已被去除。",
         _HOSTS_EN,
         _HOSTS_ZH,
+    ),
+    SHARED: Words(
+        "This output draws with a library that another output loaded; here each output has a frame of its own, so it "
+        "stays empty.",
+        "此输出使用另一个输出加载的库绘图；而此处每个输出都有独立的框架，因此它显示为空。",
+        "Give the library with the plot: include_plotlyjs=True, INLINE resources.",
+        "请随图形一起提供库：include_plotlyjs=True、INLINE 资源。",
     ),
     TYPE: Words(
         "This output has a MIME type that pages may act on, and the profile does not list it; it was left out.",
@@ -77,3 +134,75 @@ WORDS = {
         "请以 PNG 显示：plt.savefig('x.png', dpi=150)、Image('x.png')。",
     ),
 }
+
+
+def named(kind: str, *names: str) -> set[str]:
+    """Return a kind and what it is of; a name that is no host, MIME type or library's is left out."""
+    fit = [one for one in names if one in _LIBRARIES or _HOST.fullmatch(one) or _MIME.fullmatch(one)]
+    return {kind, *(f"{kind} {one}" for one in fit[: MOST_NAMED + 1])}
+
+
+def hosts_in(text: str) -> list[str]:
+    """Return the first hosts that addresses in ``text`` name, each once, in small letters."""
+    found: dict[str, None] = {}
+    for one in _ADDRESS.finditer(text):
+        found[one[1].lower()] = None
+        if len(found) > MOST_NAMED:
+            break
+    return list(found)
+
+
+def remote(text: str) -> set[str]:
+    """Return that ``text`` would load something from the hosts that it names."""
+    return named(REMOTE, *hosts_in(text))
+
+
+def notices(kinds: Iterable[str]) -> Iterator[tuple[str, Words, dict[str, Any]]]:
+    """Yield for each kind what tells its notice from others, its words, and what it names, as data."""
+    names: dict[str, list[str]] = {}
+    for one in sorted(kinds):
+        kind, _, name = one.partition(" ")
+        names.setdefault(kind, []).extend([name] if name else [])
+    for kind, some in names.items():
+        if kind in WORDS:
+            hosts = [one for one in some if "/" not in one and one not in _LIBRARIES]
+            types = [one for one in some if "/" in one]
+            words = _with_names(WORDS[kind], kind, hosts, types)
+            for library in (one for one in some if one in _LIBRARIES):
+                said_en, said_zh = _LIBRARIES[library]
+                words = replace(words, hint_en=f"{said_en} {words.hint_en}", hint_zh=said_zh + words.hint_zh)
+            data = {"hosts": hosts[:MOST_NAMED], "types": types[:MOST_NAMED]}
+            yield " ".join([kind, *some]), words, {key: value for key, value in data.items() if value}
+
+
+def _with_names(words: Words, kind: str, hosts: list[str], types: list[str]) -> Words:
+    if kind == REMOTE and (hosts or types):
+        from sentinel_kernel.policy.outputs_document import host_problem  # noqa: PLC0415 - where one was named
+
+        can_be_trusted = " ".join(one for one in hosts[:MOST_NAMED] if not host_problem(one))
+        if can_be_trusted:
+            words = replace(
+                words,
+                hint_en=words.hint_en.replace("HOST", can_be_trusted),
+                hint_zh=words.hint_zh.replace("主机名", can_be_trusted),
+            )
+        elif hosts:
+            words = replace(words, hint_en=_EMBED_EN, hint_zh=_EMBED_ZH)
+    listed_en, listed_zh = _listed(hosts, types, ", ", " and others"), _listed(hosts, types, "、", "等")
+    for before_en, before_zh in (("from another host", "从其他主机"), ("a MIME type", "的 MIME 类型")):
+        if listed_en:
+            words = replace(
+                words,
+                message_en=words.message_en.replace(before_en, f"{before_en} ({listed_en})"),
+                message_zh=words.message_zh.replace(before_zh, f"{before_zh}（{listed_zh}）"),
+            )
+    return words
+
+
+def _listed(hosts: list[str], types: list[str], comma: str, more: str) -> str:
+    parts = [
+        comma.join(some[:MOST_NAMED]) + (more if len(some) > MOST_NAMED else "")
+        for some in (hosts, types)
+        if some
+    ]
+    return "; ".join(parts)

@@ -71,7 +71,7 @@ def filtered(text: str, rules: Outputs) -> tuple[str, set[str]]:  # noqa: PLR091
     if rules.html == "frame":
         nested = _nested(text)
         if nested or _ACTIVE.search(text):
-            return framed(nested or text, rules.hosts), _loads(text, rules.hosts)
+            return framed(nested or text, rules.hosts), _loads(nested or text, rules.hosts)
         if not is_quickly_read(text):
             return framed(text, rules.hosts), set()
     elif not is_quickly_read(text):
@@ -122,7 +122,7 @@ def cleaned(text: str, hosts: Sequence[str] = (), *, scripts_matter: bool = Fals
         rules, dropped, more = css.scoped(sheets, scope, ID_PREFIX)
         moves |= more
         if dropped:
-            kinds.add(held.REMOTE if _REMOTE_HINT.search(sheets) else held.ACTIVE)
+            kinds |= held.remote(sheets) if _REMOTE_HINT.search(sheets) else {held.ACTIVE}
     if not rules and not moves:
         return safe, kinds
     # What moves could cover what the page says itself; here it is cut off at the output's own edge.
@@ -249,7 +249,7 @@ class _Attributes:
         kept, dropped, moves = css.declarations(value)
         self.moves |= moves
         if dropped:
-            self.kinds.add(held.REMOTE if _REMOTE_HINT.search(value) else held.ACTIVE)
+            self.kinds |= held.remote(value) if _REMOTE_HINT.search(value) else {held.ACTIVE}
         return kept or None
 
     def kind(self, tag: str, value: str) -> str | None:
@@ -261,7 +261,7 @@ class _Attributes:
         value = value.strip()
         if _FILE.fullmatch(value) or _DATA.fullmatch(value) or _is_listed(value, self._hosts):
             return value
-        self.kinds.add(held.REMOTE)
+        self.kinds |= held.remote(value)
         return None
 
     def link(self, tag: str, value: str) -> str | None:
@@ -338,12 +338,8 @@ def _embedded(text: str, hosts: Sequence[str]) -> str:
     )
 
 
-_SCRIPT_SOURCE = re.compile(
-    r"<(?:script|link|img)\b[^<>]*?\s(?:src|href)\s*=\s*[\"']?((?:https?:)?//[^\s\"'>]+)", re.IGNORECASE
-)
-
-
 def _loads(text: str, hosts: Sequence[str]) -> set[str]:
-    """Return that a framed output asks for a host that is not listed, so that it will not look right."""
-    asked = _SCRIPT_SOURCE.findall(_unescaped(text[-500_000:]))
-    return {held.REMOTE} if any(not _is_listed(url, hosts) for url in asked) else set()
+    """Return what is to be told of a framed output that will not look right."""
+    from sentinel_kernel.kernel.filtering import loads  # noqa: PLC0415 - where there is a frame
+
+    return loads.lacking(text, lambda address: _is_listed(address, hosts))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sentinel_kernel.kernel.filtering import layout
+from sentinel_kernel.kernel.filtering import held, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _VEGA_LOADS = frozenset(
     {"url", "href", "loader", "baseurl", "usermeta", "patch", "editorurl", "sourceheader", "sourcefooter"}
@@ -14,6 +17,11 @@ _PLOTLY_LOADS = frozenset(
     {"source", "src", "url", "href", "topojsonurl", "plotlyserverurl", "sourcelayer", "accesstoken"}
 )
 _MAP = re.compile(r"(?:.*mapbox|.*map|.*geo|choropleth)\d*", re.IGNORECASE)
+_OUTLINED = ("choropleth", "scattergeo")
+_OUTLINES_FROM = "cdn.plot.ly"
+"""Where plotly.js takes outlines of countries (its attribute ``topojsonURL``, which pages alone set)."""
+
+_SECURE = re.compile(r"https://([a-z0-9.-]+)(?:/|\Z)")
 _MAP_PARTS = frozenset({"tiles", "sprite", "glyphs", "sources"})
 """Of a map's style, which is loaded with the map."""
 
@@ -21,23 +29,26 @@ _PATH = re.compile(r"[.\[]")
 _LEADS = re.compile(r"href|javascript:|url\s*\(", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"(?:https?:|wss?:)?//|javascript:", re.IGNORECASE)
 _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]*")
-_NAMES_OF_DATA = frozenset({"values", "datasets"})
+_ROWS: dict[str, type] = {"values": list, "datasets": dict}
 _CONFIG = frozenset(
     {"responsive", "scrollZoom", "displayModeBar", "displaylogo", "staticPlot", "locale", "editable"}
 )
 
 
-def clean_vega(spec: dict[str, Any]) -> bool:
-    """Take the page's settings out of a Vega or Vega-Lite spec; tell whether what is left loads nothing."""
+def clean_vega(spec: dict[str, Any], hosts: Sequence[str] = ()) -> bool:
+    """Take the page's settings out of a Vega or Vega-Lite spec; tell whether what is left loads nothing.
+
+    Rows may come from the listed ``hosts``.
+    """
     usermeta = layout.clean_usermeta(spec.pop("usermeta", None))  # options of the page that shows it
-    if not _loads_nothing(spec):
+    if not _loads_nothing(spec, hosts):
         return False
     if usermeta:
         spec["usermeta"] = usermeta
     return True
 
 
-def _loads_nothing(spec: dict[str, Any]) -> bool:
+def _loads_nothing(spec: dict[str, Any], listed: Sequence[str]) -> bool:
     waiting: list[Any] = [spec]
     while waiting:
         value = waiting.pop()
@@ -46,9 +57,9 @@ def _loads_nothing(spec: dict[str, Any]) -> bool:
             continue
         for key, inner in value.items():
             lowered = key.lower()
-            if key == "values" and isinstance(inner, list):
+            if isinstance(inner, _ROWS.get(key, ())):
                 continue  # rows, whatever their columns are called
-            if key == "datasets" and isinstance(inner, dict):
+            if key == "url" and _is_listed(inner, listed):
                 continue
             if lowered in _VEGA_LOADS or (lowered in ("mark", "type") and inner == "image"):
                 return False
@@ -61,8 +72,12 @@ def _loads_nothing(spec: dict[str, Any]) -> bool:
     return True
 
 
-def clean_plotly(figure: dict[str, Any]) -> bool:
-    """Take out of a Plotly figure what its page may be set to; tell whether what is left loads nothing."""
+def clean_plotly(figure: dict[str, Any], hosts: Sequence[str] = ()) -> bool:
+    """Take out of a Plotly figure what its page may be set to; tell whether what is left loads nothing.
+
+    Outlines of countries may come from their own host, where it is one of the listed ``hosts``.
+    """
+    outlines = _OUTLINES_FROM in hosts
     _clean_config(figure)
     waiting: list[Any] = [figure.get("data"), _without_styles(figure.get("layout")), figure.get("frames")]
     while waiting:
@@ -75,15 +90,39 @@ def clean_plotly(figure: dict[str, Any]) -> bool:
                 name = _PATH.split(key.lower())[-1]
                 if _is_of_a_map(name, inner) or (name in _PLOTLY_LOADS and not _is_harmless_source(inner)):
                     return False
-                if name == "type" and any(map(_is_map, inner if isinstance(inner, list) else [inner])):
+                if _leads(inner) or (name == "type" and _is_map(inner, outlines=outlines)):
                     return False
-                if isinstance(inner, str) and "<" in inner and _LEADS.search(inner):
-                    return False
-                if name in ("args", "args2") and isinstance(inner, list) and inner[1:]:
-                    waiting.extend({inner[0]: inner[1]} for _ in range(isinstance(inner[0], str)))
                 if isinstance(inner, dict | list):
                     waiting.append(inner)
+                    waiting.extend(_named_by_path(name, inner))
     return True
+
+
+def hosts(chart: dict[str, Any]) -> list[str]:
+    """Return the first hosts that a chart that loads something names; what it draws is not looked at."""
+    found: list[str] = []
+    waiting: list[Any] = [chart]
+    while waiting and len(found) <= held.MOST_NAMED:
+        value = waiting.pop()
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            if key in ("$schema", "values", "datasets", "x", "y", "z", "text", "customdata"):
+                continue
+            if key == "type" and inner in _OUTLINED:
+                found.append(_OUTLINES_FROM)
+            elif isinstance(inner, str) and "//" in inner:
+                found.extend(held.hosts_in(inner))
+            elif isinstance(inner, dict | list) and key != "template":
+                waiting.append(inner)
+    return list(dict.fromkeys(found))
+
+
+def _is_listed(address: object, listed: Sequence[str]) -> bool:
+    found = _SECURE.match(address) if isinstance(address, str) else None
+    if found is None or not listed:
+        return False
+    from sentinel_kernel.kernel.filtering import html  # noqa: PLC0415 - where there is an address
+
+    return html.is_host_listed(found[1], tuple(listed))
 
 
 def _binds_elsewhere(bind: object) -> bool:
@@ -114,9 +153,23 @@ def _clean_config(figure: dict[str, Any]) -> None:
         )
 
 
-def _is_map(kind: object) -> bool:
-    """Tell whether a trace of this kind loads a map."""
-    return isinstance(kind, str) and kind not in ("treemap", "heatmap") and _MAP.fullmatch(kind) is not None
+def _leads(text: object) -> bool:
+    return isinstance(text, str) and "<" in text and _LEADS.search(text) is not None
+
+
+def _named_by_path(name: str, inner: Any) -> list[Any]:  # noqa: ANN401 - what JSON holds
+    """Return what a button's two arguments set, as an object of one key."""
+    pair = name in ("args", "args2") and isinstance(inner, list) and inner[1:] and isinstance(inner[0], str)
+    return [{inner[0]: inner[1]}] if pair else []
+
+
+def _is_map(kinds: object, *, outlines: bool) -> bool:
+    """Tell whether a trace of this kind, or of one of these, loads a map; ``outlines`` of countries may be loaded."""
+    harmless = ("treemap", "heatmap", *(_OUTLINED if outlines else ()))
+    return any(
+        isinstance(kind, str) and kind not in harmless and _MAP.fullmatch(kind) is not None
+        for kind in (kinds if isinstance(kinds, list) else [kinds])
+    )
 
 
 def _is_harmless_source(value: object) -> bool:

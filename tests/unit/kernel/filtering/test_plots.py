@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sentinel_kernel.kernel.filtering import specs
+from sentinel_kernel.kernel.filtering import held, html, loads, specs
 from sentinel_kernel.kernel.filtering.messages import Filtered, Messages
 from sentinel_kernel.policy.profile import Outputs
 
@@ -77,3 +77,85 @@ def test_styles_of_a_template_are_no_traces() -> None:
 )
 def test_what_loads_is_found_wherever_a_layout_may_say_it(layout: Any) -> None:
     assert not specs.clean_plotly({"data": [{"y": [1]}], "layout": layout})
+
+
+def test_altairs_own_type_is_one_that_pages_draw() -> None:
+    spec = {"data": {"values": [{"a": 1}]}, "mark": "bar"}
+    for kind in ("vegalite.v6.json", "vegalite.v6+json", "vegalite.v5.json"):
+        content = {"data": {f"application/vnd.{kind}": dict(spec), "text/plain": "x"}, "metadata": {}}
+        assert not Messages().filter("display_data", content, Outputs()).kinds
+        assert content["data"] == {"application/vnd.vegalite.v5+json": spec, "text/plain": "x"}
+
+
+def test_rows_and_outlines_may_come_from_a_listed_host() -> None:
+    rows = {"data": {"url": "https://data.example.org/cars.json"}, "mark": "bar"}
+    assert not specs.clean_vega(rows, ("example.org",))
+    assert specs.clean_vega(rows, ("*.example.org",))
+    assert not specs.clean_vega({"data": {"url": "https://data.example.org:1/c"}}, ("*.example.org",))
+    assert specs.clean_plotly({"data": [{"type": "scattergeo"}]}, ("cdn.plot.ly",))
+    assert not specs.clean_plotly({"data": [{"type": "scattermap"}]}, ("cdn.plot.ly",))
+
+
+def said(kinds: frozenset[str] | set[str]) -> tuple[str, str, dict[str, Any]]:
+    ((_, words, data),) = held.notices(kinds)
+    assert (words.message_zh, words.hint_zh) != ("", "")
+    for name in (*data.get("hosts", ()), *data.get("types", ())):
+        assert name in words.message_zh
+    return words.message_en, words.hint_en, data
+
+
+def test_a_notice_names_hosts_and_type_of_a_chart() -> None:
+    told = shown(PLOTLY, {"data": [{"type": "choropleth", "x": ["//no.example.org"]}], "layout": {}})
+    message, hint, data = said(told.kinds)
+    assert f"from another host (cdn.plot.ly; {PLOTLY})" in message
+    assert "%sentinel_trust_output cdn.plot.ly" in hint
+    assert data == {"hosts": ["cdn.plot.ly"], "types": [PLOTLY]}
+    kind = "application/vnd.vegalite.v5+json"
+    message, hint, data = said(shown(kind, {"data": {"url": "https://a.example.org/b.json"}}).kinds)
+    assert data == {"hosts": ["a.example.org"], "types": [kind]}
+
+
+def test_a_frame_that_would_stay_empty_names_the_hosts_it_lacks() -> None:
+    altair = pytest.importorskip("altair")
+    page = altair.Chart(altair.Data(values=[{"a": 1}])).mark_bar().to_html(fullhtml=False)
+    message, hint, data = said(html.filtered(page, Outputs(html="frame"))[1])
+    assert "(cdn.jsdelivr.net)" in message
+    assert "%sentinel_trust_output cdn.jsdelivr.net" in hint
+    assert 'alt.renderers.enable("mimetype")' in hint
+    assert data == {"hosts": ["cdn.jsdelivr.net"]}
+    assert html.filtered(page, Outputs(html="frame", hosts=("cdn.jsdelivr.net",)))[1] == set()
+
+
+def test_a_plot_with_its_library_is_told_nothing_of() -> None:
+    graph = pytest.importorskip("plotly.graph_objects")
+    figure = graph.Figure(graph.Scatter(y=[1, 3]))
+    rules = Outputs(html="frame")
+    assert html.filtered(figure.to_html(full_html=False, include_plotlyjs=True), rules)[1] == set()
+    _, hint, data = said(html.filtered(figure.to_html(include_plotlyjs="cdn"), rules)[1])
+    assert data == {"hosts": ["cdn.plot.ly"]}
+    _, hint, _ = said(html.filtered(figure.to_html(include_plotlyjs=False), rules)[1])
+    assert "plotly_mimetype" in hint
+
+
+def test_bokehs_shared_library_has_a_hint_of_its_own() -> None:
+    _, hint, data = said(shown("application/vnd.bokehjs_exec.v0+json", "").kinds)
+    assert "file_html(plot, INLINE)" in hint
+    assert data == {"types": ["application/vnd.bokehjs_exec.v0+json"]}
+
+
+def test_names_in_a_notice_are_few_and_harmless() -> None:
+    many = "".join(f"<script src='https://h{number}.example.org/a.js'></script>" for number in range(9))
+    message, hint, data = said(html.filtered(many, Outputs(html="frame"))[1])
+    assert data == {"hosts": [f"h{number}.example.org" for number in range(3)]}
+    assert "h2.example.org and others" in message
+    assert "h3" not in message + hint
+    for name in ("localhost", "a b.org", "<b>.org", "x" * 200 + ".org", "a.org\n", "A.ORG"):
+        assert held.named(held.REMOTE, name) == {held.REMOTE}
+    _, hint, data = said(held.remote("http://192.0.2.1/a.png"))
+    assert data == {"hosts": ["192.0.2.1"]}
+    assert "sentinel_trust_output" not in hint
+
+
+def test_a_frame_is_looked_through_in_time_that_grows_with_its_length() -> None:
+    for part in ("<script>", "<script src= ", "'//a/", "@import url( ", "import 'plotly", "from 'a", " src="):
+        loads.lacking("<script>Plotly.newPlot(" + part * (500_000 // len(part)), bool)
