@@ -133,7 +133,7 @@ def _binds_elsewhere(bind: object) -> bool:
 
 
 def _is_of_a_map(name: str, value: object) -> bool:
-    """Tell whether an attribute is a map's style or shapes that are loaded: an address, a style itself, a part of it."""
+    """Tell whether an attribute is a map's style or shapes that are loaded: an address, a style, a part of one."""
     if name == "geojson":
         return isinstance(value, str)
     if name != "style":
