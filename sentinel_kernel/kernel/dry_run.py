@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.kernel import dry_words, files_diff, files_page, files_words, rendering
+from sentinel_kernel.kernel import dry_words, files_diff, files_page, files_reasons, files_words, rendering
 from sentinel_kernel.kernel.cells import Stage
 from sentinel_kernel.kernel.files import SECONDS
 from sentinel_kernel.policy.sizes_in_words import size_text
@@ -129,7 +129,7 @@ def dry_page(told: Json, wanted: list[str], *, chinese: bool) -> Json:
     parts: list[Part] = []
     notes: list[str] = []
     if told.get("ok") is not True:
-        notes.append(dry_words.left(files_words.reason(told.get("code"), chinese=chinese), chinese=chinese))
+        notes.append(dry_words.left(files_reasons.reason(told.get("code"), chinese=chinese), chinese=chinese))
     else:
         _written(told, parts, notes, chinese=chinese)
     if wanted:
@@ -173,6 +173,6 @@ def _row(entry: Json, *, chinese: bool) -> list[str]:
     size, folder = entry.get("size"), entry.get("is_folder") is True
     return [
         files_words.path_of(entry) + ("/" if folder else ""),
-        files_words.say(kind, chinese=chinese),
+        files_reasons.say(kind, chinese=chinese),
         size_text(size) if isinstance(size, int) and size >= 0 and not folder else "-",
     ]

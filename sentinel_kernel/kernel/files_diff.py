@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.kernel import files_words, rendering
+from sentinel_kernel.kernel import files_reasons, files_words, rendering
 from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
@@ -68,14 +68,14 @@ def wanted_pictures(diffs: Sequence[Json]) -> list[tuple[str, str, str]]:
 
 def _parts(diff: Json, pictures: Pictures, *, chinese: bool) -> list[Part]:
     kind = files_words.KINDS.get(str(diff.get("kind")), ("changed", "已修改"))
-    heading = f"{files_words.path_of(diff)} · {files_words.say(kind, chinese=chinese)}"
+    heading = f"{files_words.path_of(diff)} · {files_reasons.say(kind, chinese=chinese)}"
     parts = [rendering.heading_part(heading)]
     if diff.get("conflict") is True:
         both = (
             "changed on both sides: - is this machine's version, + the cell's; a commit keeps both",
             "两侧均已更改：- 为此机器上的版本，+ 为单元格的版本；提交会保留两者",
         )
-        parts.append(_line(files_words.say(both, chinese=chinese)))
+        parts.append(_line(files_reasons.say(both, chinese=chinese)))
     shown = _FORMS.get(str(diff.get("form")))
     if diff.get("form") == "image":
         parts.append(_images(diff, pictures, chinese=chinese))
@@ -101,7 +101,7 @@ def _unshown(diff: Json, *, chinese: bool) -> str:
         size_text(size) if isinstance(size := diff.get(name), int) and size >= 0 else "-"
         for name in ("host_size", "size")
     ]
-    return f"{files_words.say(what, chinese=chinese)} ({' → '.join(sizes)})"
+    return f"{files_reasons.say(what, chinese=chinese)} ({' → '.join(sizes)})"
 
 
 def _text(diff: Json, chinese: bool) -> list[Part]:
@@ -122,7 +122,7 @@ def _notebook(diff: Json, chinese: bool) -> list[Part]:
         "moved": ("moved", "移动"),
     }
     told = [
-        f"{files_words.say(words[what], chinese=chinese)} {number}"
+        f"{files_reasons.say(words[what], chinese=chinese)} {number}"
         for what, number in (counts or {}).items()
         if what in words and number
     ]
@@ -135,7 +135,7 @@ def _notebook(diff: Json, chinese: bool) -> list[Part]:
         cells += "；笔记本元数据不同" if chinese else "; the notebook's metadata differ"
     parts = [_line(cells)]
     for cell in _list(diff.get("cells")):
-        what = files_words.say(words.get(str(cell.get("what")), ("changed", "修改")), chinese=chinese)
+        what = files_reasons.say(words.get(str(cell.get("what")), ("changed", "修改")), chinese=chinese)
         kind = rendering.printable(cell.get("kind"), 20)
         place = cell.get("place")
         parts.append(_line(f"[{place}] {kind}: {what}" if not chinese else f"[{place}] {kind}：{what}"))
@@ -162,7 +162,7 @@ def _table(diff: Json, chinese: bool) -> list[Part]:
         names = [text for text in columns.get(name) or () if isinstance(text, str)]
         if names:
             listed = ", ".join(rendering.printable(text, 60) for text in names)
-            parts.append(_line(f"{files_words.say(words, chinese=chinese)}: {listed}"))
+            parts.append(_line(f"{files_reasons.say(words, chinese=chinese)}: {listed}"))
     examples = _list(diff.get("examples"))
     if examples:
         header = ["行", "列", "之前", "之后"] if chinese else ["row", "column", "before", "after"]
@@ -192,7 +192,7 @@ def _images(diff: Json, pictures: Pictures, *, chinese: bool) -> Part:
         told = diff.get(side)
         if not isinstance(told, dict):
             continue
-        label = files_words.say(named, chinese=chinese)
+        label = files_reasons.say(named, chinese=chinese)
         size = diff.get("host_size" if side == "before" else "size")
         caption = f"{label}: {told.get('width')} x {told.get('height')}, {size_text(size)}"
         data = pictures.get((str(diff.get("layer")), str(diff.get("path")), side))

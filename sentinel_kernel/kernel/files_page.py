@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.kernel import files_words, rendering
+from sentinel_kernel.kernel import files_reasons, files_words, rendering
 from sentinel_kernel.kernel.violations_page import seen
 from sentinel_kernel.policy.mime import FILES_TYPE
 from sentinel_kernel.policy.sizes_in_words import size_text
@@ -115,16 +115,16 @@ def done_page(name: str, answer: Json, *, chinese: bool) -> Json:
     if _number(failed, "count"):
         parts += _failed_parts(failed, notes, chinese=chinese)
     elif not count:
-        notes.append(files_words.say(nothing[name], chinese=chinese))
+        notes.append(files_reasons.say(nothing[name], chinese=chinese))
     notes += _after(name, answer, chinese=chinese)
-    return rendering.page_bundle(files_words.say(titles[name], chinese=chinese), parts, notes)
+    return rendering.page_bundle(files_reasons.say(titles[name], chinese=chinese), parts, notes)
 
 
 def failure_text(answer: Json, *, chinese: bool) -> str:
     """Return why a request was not carried out, and what to do."""
     code = answer.get("code")
-    told = files_words.reason(code, chinese=chinese)
-    hint = files_words.hint_for(code, chinese=chinese)
+    told = files_reasons.reason(code, chinese=chinese)
+    hint = files_reasons.hint_for(code, chinese=chinese)
     text = f"未执行：{told}。" if chinese else f"Not done: {told}."
     return f"{text} HINT → {hint}" if hint else text
 
@@ -132,12 +132,12 @@ def failure_text(answer: Json, *, chinese: bool) -> str:
 def _failed_parts(failed: Json, notes: list[str], *, chinese: bool) -> list[Part]:
     entries = [entry for entry in failed.get("paths") or () if isinstance(entry, dict)]
     rows = [
-        [files_words.path_of(entry), files_words.reason(entry.get("why"), chinese=chinese)]
+        [files_words.path_of(entry), files_reasons.reason(entry.get("why"), chinese=chinese)]
         for entry in entries
     ]
     count = _number(failed, "count")
     heading = f"未处理（{count} 个）" if chinese else f"Left as they were: {count}"
-    hints = dict.fromkeys(files_words.hint_for(entry.get("why"), chinese=chinese) for entry in entries)
+    hints = dict.fromkeys(files_reasons.hint_for(entry.get("why"), chinese=chinese) for entry in entries)
     notes += [f"HINT → {hint}" for hint in hints if hint]
     header = ["文件", "原因"] if chinese else ["file", "why"]
     return [rendering.heading_part(heading), rendering.columns_part(header, rows)]
@@ -190,7 +190,7 @@ def _after(name: str, answer: Json, *, chinese: bool) -> list[str]:
 def _row(entry: Json, *, chinese: bool) -> list[str]:
     size, host_size = entry.get("size"), entry.get("host_size")
     kind = files_words.KINDS.get(str(entry.get("kind")))
-    change = files_words.say(kind, chinese=chinese) if kind else rendering.printable(entry.get("kind"), 20)
+    change = files_reasons.say(kind, chinese=chinese) if kind else rendering.printable(entry.get("kind"), 20)
     folder = entry.get("is_folder") is True
     return [
         files_words.path_of(entry) + ("/" if folder else ""),

@@ -272,6 +272,8 @@ def _export(workspace: Workspace, wanted: FilesRequest, _told: object) -> Json:
     layer, path = _placed(workspace, wanted)
     try:
         reader, size, modified = open_version(layer, path, before=wanted.side == "before")
+    except (FileNotFoundError, NotADirectoryError):
+        return asked.refusal("no_such_file")
     except OSError as error:
         return asked.refusal(asked.code_of(error), error.strerror or "")
     try:

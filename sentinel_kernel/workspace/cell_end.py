@@ -69,6 +69,7 @@ class CellEnds:
         self._committed = list(committed)
         self._as_followed = step is None and not unknown and not committed and not journal.wanted_bytes
         self._now = {path: change for path, change in now.items() if path not in committed}
+        folders = {path for layer, path in committed if now[layer, path].is_folder}  # files are told of
         sizes = sum(max(0, now[path].size) for path in committed)
         held, size = found.held - len(committed), found.bytes - sizes
         waiting = _waiting(now, step) if message.get("commit") == "new" else []
@@ -83,8 +84,8 @@ class CellEnds:
             bytes=size,
             conflicts=tuple(found.conflicting),
             conflict_count=found.conflicts,
-            committed=tuple(outcome.paths[: asked.NAMED_PATHS]),
-            committed_count=outcome.count,
+            committed=tuple(path for path in outcome.paths[: asked.NAMED_PATHS] if path not in folders),
+            committed_count=outcome.count - len(folders),
             committed_bytes=outcome.bytes,
             failed=tuple(
                 {"path": path, "layer": layer, "why": why}

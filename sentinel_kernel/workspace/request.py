@@ -80,6 +80,7 @@ CODES: Final = (
     "rung",
     "busy",
     "no_such_path",
+    "no_such_file",
     "nothing_to_undo",
     "is_folder",
     "unreadable",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sentinel_kernel.kernel import files_diff, files_page, files_words
+from sentinel_kernel.kernel import files_diff, files_page, files_reasons, files_words
 from sentinel_kernel.kernel.files_arguments import (
     COMMIT,
     DISCARD,
@@ -102,7 +102,7 @@ def test_the_magics_are_the_hosts_and_every_code_and_kind_has_words_in_both_lang
     helped = {line.split()[0][1:] for line, _ in files_words.help_rows(chinese=False)}
     assert helped == {*MAGICS, "%sentinel_dry_run"}
     for chinese in (False, True):
-        told = {code: files_words.reason(code, chinese=chinese) for code in request.CODES}
+        told = {code: files_reasons.reason(code, chinese=chinese) for code in request.CODES}
         assert all(text != code for code, text in told.items())
         asked = (
             committable.VERSION_CONTROL,
@@ -114,6 +114,9 @@ def test_the_magics_are_the_hosts_and_every_code_and_kind_has_words_in_both_lang
             assert files_words.why_held(code, chinese=chinese) != code
         for need in request.ANSWERS:
             assert "[y]" in files_words.question({"what": need, "paths": ["a"], "count": 1}, chinese=chinese)
+        need = {"what": "delete", "paths": ["a", "b"], "count": 2}
+        assert "%sentinel_undo" not in files_words.question({**need, "final": 0}, chinese=chinese)
+        assert "%sentinel_undo" in files_words.question({**need, "final": 1}, chinese=chinese)
 
 
 @pytest.mark.parametrize("chinese", [False, True])

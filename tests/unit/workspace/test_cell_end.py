@@ -44,6 +44,14 @@ def ends_of(workspace: Workspace, tmp_path: Path) -> CellEnds:
     return CellEnds(workspace, StoreSettings(str(tmp_path / "store")))
 
 
+def test_folders_are_no_files_that_were_saved(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "upper/o").mkdir()
+    for name in ("1.csv", "2.txt"):
+        (tmp_path / "upper/o" / name).write_text("x")
+    ended = ends_of(workspace, tmp_path).end({"cell": "1", "commit": "new"}, lambda *_: None)
+    assert (ended.committed_count, set(ended.committed)) == (2, {"o/1.csv", "o/2.txt"})
+
+
 def test_an_undo_takes_no_file_of_the_persons_own(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

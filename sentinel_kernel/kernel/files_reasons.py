@@ -1,0 +1,113 @@
+"""Why a request about held files was not carried out, and what to do, in English and Chinese, by its code."""
+
+from __future__ import annotations
+
+_WHY = {
+    "malformed": ("the request could not be read", "请求无法读取"),
+    "no_sandbox": ("no sandbox is running", "没有正在运行的沙箱"),
+    "rung": (
+        (
+            "on the landlock rung no files are held, so that there is nothing to list, commit, discard or undo: the "
+            "notebook's folder is read-only, and what cells write lies in SENTINEL_OUTPUT and TMPDIR"
+        ),
+        (
+            "landlock 隔离级别不会暂存文件，因此没有可列出、提交、丢弃或撤销的内容：笔记本所在文件夹为只读，"
+            "单元格写入的文件位于 SENTINEL_OUTPUT 和 TMPDIR"
+        ),
+    ),
+    "busy": ("files are being committed or saved just now", "正在提交或保存文件"),
+    "no_such_path": ("no change of that name is held", "没有该名称的待提交更改"),
+    "no_such_file": ("cells see no file of that name", "单元格看不到该名称的文件"),
+    "nothing_to_undo": (
+        "no cell has written anything that could be taken back",
+        "没有单元格写入过可撤销的内容",
+    ),
+    "is_folder": ("it is a folder", "这是一个文件夹"),
+    "unreadable": ("it could not be read", "无法读取"),
+    "not_writable": ("the folder on this machine may not be written to", "此机器上的文件夹不可写入"),
+    "no_space": ("the disk is full", "磁盘空间已满"),
+    "not_committable": ("such a file is never copied out of the sandbox", "此类文件绝不会复制出沙箱"),
+    "changed_meanwhile": ("it changed while it was looked at", "处理过程中文件发生了变化"),
+    "not_kept": ("its former version was not kept", "未保留之前的版本"),
+    "changed_since": (
+        "you changed it on this machine since; it stays yours",
+        "您之后在此机器上更改过它，因此保留您的版本",
+    ),
+    "too_many": (
+        "too many files are held to bring them back after a dry run",
+        "待提交文件过多，试运行后无法全部恢复",
+    ),
+    "writes_directly": (
+        "cells may change a folder of this machine directly, and nobody could take that back",
+        "单元格可以直接更改此机器上的文件夹，无法撤回",
+    ),
+    "connected": (
+        "a connection to a host is open, and the dry run could send through it",
+        "与主机的连接仍然打开，试运行可能通过它发送数据",
+    ),
+    "ended": (
+        "the process that does it was ended; files are whole, old or new",
+        "处理进程已结束；文件均完整",
+    ),
+    "failed": ("it failed", "操作失败"),
+}
+_HINTS = {
+    "no_sandbox": ("Run a cell, or %sentinel_reset.", "请运行一个单元格，或使用 %sentinel_reset。"),
+    "rung": (
+        "%sentinel_status tells why it is this rung, and the repair.",
+        "%sentinel_status 会说明为何处于此级别以及修复方法。",
+    ),
+    "busy": ("Run the line again in a moment.", "请稍后重新运行该行。"),
+    "no_such_path": (
+        "%sentinel_files lists what is held; put names with spaces in quotes.",
+        "%sentinel_files 会列出待提交的文件；含空格的名称请加引号。",
+    ),
+    "no_such_file": (
+        "Type its path as cells see it, from the notebook's folder; put a name with spaces in quotes.",
+        "请输入单元格所见的路径（相对于笔记本所在文件夹）；含空格的名称请加引号。",
+    ),
+    "nothing_to_undo": ("%sentinel_files lists what is held.", "%sentinel_files 会列出待提交的文件。"),
+    "is_folder": ("Name a file in it.", "请指定其中的一个文件。"),
+    "not_writable": (
+        "Open the notebook from a folder that you may write to, or get the file with %sentinel_export.",
+        "请在可写入的文件夹中打开笔记本，或用 %sentinel_export 取得文件。",
+    ),
+    "no_space": ("Free some space on the disk and run the line again.", "请释放磁盘空间后重新运行该行。"),
+    "not_committable": ("Have the cell write a plain file instead.", "请让单元格改为写入普通文件。"),
+    "changed_meanwhile": ("Run the line again.", "请重新运行该行。"),
+    "not_kept": (
+        "Commit or discard what is held (%sentinel_files), and run the line again.",
+        "请先提交或丢弃待提交的文件（%sentinel_files），再重新运行该行。",
+    ),
+    "too_many": (
+        "%sentinel_commit or %sentinel_discard what is held first.",
+        "请先用 %sentinel_commit 或 %sentinel_discard 处理待提交的文件。",
+    ),
+    "writes_directly": (
+        "Start the kernel under a profile without folders that cells may write to (rw); overlay holds changes.",
+        "请使用没有可直接写入（rw）文件夹的配置；overlay 会保留更改。",
+    ),
+    "connected": (
+        "Close it in a cell first (%sentinel_net names the hosts), or %sentinel_reset.",
+        "请先在单元格中关闭它（%sentinel_net 会列出主机），或使用 %sentinel_reset。",
+    ),
+    "ended": (
+        "%sentinel_files tells what is still held; run the line again.",
+        "请查看 %sentinel_files 后重新运行。",
+    ),
+}
+
+
+def say(pair: tuple[str, str], *, chinese: bool) -> str:
+    """Return one of two languages."""
+    return pair[chinese]
+
+
+def reason(code: object, *, chinese: bool) -> str:
+    """Return why something failed; ``code`` is one of workspace/request.py."""
+    return say(_WHY.get(str(code), _WHY["failed"]), chinese=chinese)
+
+
+def hint_for(code: object, *, chinese: bool) -> str:
+    """Return what to do about it, "" where there is nothing special."""
+    return say(_HINTS.get(str(code), ("", "")), chinese=chinese)
