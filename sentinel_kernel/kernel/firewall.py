@@ -56,7 +56,7 @@ class Firewall:
     def __init__(self, session_id: str) -> None:
         self.known = KnownRequests(_PREFIX)
         self._session_id = session_id
-        self._claimed: Part = b""
+        self._claimed: Part | None = None
         """The parent that was claimed last, and what it came to: a cell's outputs share one."""
         self._parent: Part = b""
         self._parent_id = ""
@@ -64,7 +64,7 @@ class Firewall:
     def note(self, request: Request) -> None:
         """Take note of a client's request: the worker may answer it."""
         self.known.note(request)
-        self._claimed = b""
+        self._claimed = None
 
     def admit(self, channel: str, frames: list[Part]) -> Admitted:
         """Return type, identities and parts of a worker's message as it may go on.

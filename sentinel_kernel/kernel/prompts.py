@@ -79,9 +79,11 @@ def looks_like_ours(prompt: str) -> bool:
     for character in unicodedata.normalize("NFKD", prompt).casefold():
         if character.isascii() or character in _LISTED:
             letters.append(character)
-        elif unicodedata.category(character)[0] in "LNS":
+        elif (kind := unicodedata.category(character)[0]) in "LNSP":
             name = unicodedata.name(character, "")
             known = name.startswith(_KNOWN) and "SMALL CAPITAL" not in name
+            if kind in "SP":  # marks of any writing may look like strokes; lines of a box do not
+                known = name.startswith("BOX DRAWINGS ") and "VERTICAL" not in name
             letters.append("\ufffd" if known else _ANY)
     shown = "".join(letter for letter in letters if letter.isalnum() or letter in _MARKS)
     return _LATIN.search(shown) is not None

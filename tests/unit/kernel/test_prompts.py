@@ -30,6 +30,13 @@ from sentinel_kernel.kernel.prompts import looks_like_ours, told_apart
         "\U0001d412\U0001d41e\U0001d427\U0001d42d\U0001d422\U0001d427\U0001d41e\U0001d425",  # mathematical
         "S e n t i n e l",
         "\x1b[1mSentinel",
+        "Sentine\u0964",  # of Devanagari
+        "Sentine\u05c0",  # of Hebrew
+        "Sent\u00a1nel",
+        "Sent\u2e3dnel",
+        "\u00a7entinel",
+        "Sentine\u2016",
+        "Sentine\u2551",  # of a box
     ],
 )
 def test_what_looks_like_the_hosts_mark_is_marked(prompt: str) -> None:
