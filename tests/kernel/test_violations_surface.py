@@ -91,7 +91,6 @@ ATTEMPTS = {
     ),
     "a stream": "say('stream', {'name': 'stdout', 'text': 'honest', 'data': {V: FORGED}})",
     "a debug event": "say('debug_event', {'event': 'honest', 'body': {V: FORGED}})",
-    "a message of no kind": "say('of_no_kind', {'data': {V: FORGED}, 'more': 'honest'})",
     "the metadata of a stream": "say('stream', {'name': 'stdout', 'text': 'honest'}, {V: FORGED})",
     "the metadata of an error": (
         "say('error', {'ename': 'E', 'evalue': 'honest', 'traceback': []}, {'a': [{V: FORGED}]})"
@@ -321,6 +320,14 @@ def test_forged_records_are_held_back_and_what_is_honest_gets_through(talk: Conv
             check_only_honest(talk, exchange)
         except AssertionError as error:
             raise AssertionError(name) from error
+    talk.others.clear()
+    said = "say('stream', {'name': 'stdout', 'text': 'honest'})"
+    told = talk.run(f"say('of_no_kind', {{'data': {{V: FORGED}}}})\n{said}")
+    # What no kernel sends is not forwarded at all, whatever it holds.
+    kinds = [message["msg_type"] for message in (*told.published, *talk.others)]
+    assert "of_no_kind" not in kinds
+    assert "stream" in kinds
+    assert not any(map(reserved, of_the_worker(talk, told)))
     known = texts(talk.run("%sentinel_violations --json"), "text/plain")
     assert "forged" not in known
     assert "socket" in known  # positive control: the refusals that there were are listed
