@@ -158,6 +158,29 @@ def test_all_of_a_commit_is_taken_back_and_then_all_of_the_cell(book: Notebook, 
     assert seen == f"had {[False] * 5}\n"
 
 
+def test_what_the_host_has_changed_since_a_commit_stays_and_the_rest_is_taken_back(
+    book: Notebook, work: Path
+) -> None:
+    (work / "mode.csv").write_text("m")
+    (work / "mode.csv").chmod(0o644)
+    book.run(
+        "\n".join(
+            (write("net.pt", "1"), write("theirs now.py", "2"), "import os; os.chmod('mode.csv', 0o600)")
+        )
+    )
+    commit(book, "'theirs now.py' *.pt mode.csv")
+    assert (work / "mode.csv").stat().st_mode & 0o777 == 0o600
+    (work / "theirs now.py").write_text("theirs")
+    told = " ".join(book.run("%sentinel_undo").bundles("text/plain"))
+    assert "you changed it on this machine since; it stays yours" in told
+    assert (work / "theirs now.py").read_text() == "theirs"
+    assert (work / "mode.csv").stat().st_mode & 0o777 == 0o644
+    assert not (work / "net.pt").exists()
+    told = " ".join(book.run("%sentinel_undo").bundles("text/plain"))
+    assert "2 files" in told
+    assert book.run("print(open('theirs now.py').read(), os.path.exists('net.pt'))").text == "theirs False\n"
+
+
 def test_a_deletion_that_was_committed_is_taken_back(book: Notebook, work: Path) -> None:
     (work / "dear.csv").write_text("dear")
     (work / "folder").mkdir()
