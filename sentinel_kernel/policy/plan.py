@@ -274,13 +274,6 @@ def process_limits(sizes: Sizes) -> list[tuple[int, int]]:
     return [(what, value) for what, value in limits if value is not None]
 
 
-USUAL_STACK_BYTES = 8 << 20
-MARKED_STACK_BYTES = USUAL_STACK_BYTES + (64 << 10)
-"""The RLIMIT_STACK that the worker hands down to programs that it executes: 64 KiB more than is usual.
-
-Their C library makes threads' stacks of that size, by which these are known (policy/measured.py)."""
-
-
 def process_limit(sizes: Sizes) -> int | None:
     """Return RLIMIT_NPROC of the sandbox: the profile's pids beyond what an idle worker uses."""
     return None if sizes.pids is None else sizes.pids + _WORKER_THREADS

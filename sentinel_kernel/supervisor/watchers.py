@@ -6,7 +6,6 @@ from functools import partial
 
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.cell_clock import CellClock
-from sentinel_kernel.supervisor.child_stacks import mark_stacks
 from sentinel_kernel.supervisor.group_watch import GroupWatch
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.limit_watch import LimitWatch
@@ -51,7 +50,6 @@ class _Inside(Keeper):
             self._serve(current)
         if current.handler.shares is not None:
             current.handler.shares.mapped = partial(self._watch, current, generation)
-        mark_stacks(current.worker_pid)
 
 
 class Watchers:
