@@ -37,7 +37,11 @@ def rename_to_free_name(folder: int, name: str, new_folder: int, new_name: str) 
                 raise
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             os.close(os.open(new_name, flags, 0o600, dir_fd=new_folder))
-            os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
+            try:
+                os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
+            except OSError:
+                os.unlink(new_name, dir_fd=new_folder)  # the empty one
+                raise
         else:
             os.unlink(name, dir_fd=folder)
 

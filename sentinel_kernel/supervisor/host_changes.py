@@ -109,10 +109,12 @@ class HostChanges(Keeper):
         self._pid = 0
         os.close(self._pidfd)
         self._pidfd = -1
+        if self._watch < 0:
+            return  # it was for a sandbox that has gone
         if status:
             self.forget()
             self._hopeless = True
-        elif self._watch >= 0:  # else it was for a sandbox that has gone
+        else:
             self._complete, self._looked = True, False
 
     def close(self) -> None:

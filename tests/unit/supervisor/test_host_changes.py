@@ -120,3 +120,22 @@ def test_more_folders_than_are_watched_are_looked_at_each_time(
     assert not watched.unchanged
     watched.changes.end_cell({})
     assert watched.changes.due_seconds() is None  # nor is it tried again
+
+
+def test_what_failed_for_a_sandbox_that_has_gone_says_nothing_of_the_next(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(host_changes, "_every_folder", lambda *_: False)
+        watched.changes.end_cell({})
+        due = watched.changes.due_seconds()
+        assert due is not None
+        select.select([], [], [], due)
+        watched.changes.catch_up()
+        watched.changes.sandbox_gone({})
+        watched.changes.sandbox_ready(watched.current, 2)
+        ready = select.select(watched.changes.descriptors(), [], [], SECONDS)[0]
+        watched.changes.serve(dict.fromkeys(ready, select.POLLIN))
+    watched.set()
+    assert not watched.unchanged
+    assert watched.unchanged

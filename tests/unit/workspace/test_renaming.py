@@ -43,3 +43,18 @@ def test_a_name_is_given_where_it_is_free_alone(folder: int, tmp_path: Path) -> 
     renaming.rename_to_free_name(folder, "made", folder, "free")
     assert sorted(os.listdir(tmp_path)) == ["free", "taken"]
     assert (tmp_path / "free").read_text() == "new"
+
+
+def test_a_rename_that_fails_leaves_no_empty_file(
+    folder: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    if "neither" not in request.node.name:
+        return  # nothing is put there first
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(renaming.os, "rename", full)
+    with pytest.raises(OSError, match="No space"):
+        renaming.rename_to_free_name(folder, "made", folder, "free")
+    assert sorted(os.listdir(tmp_path)) == ["made", "taken"]
