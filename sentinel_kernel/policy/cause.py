@@ -54,7 +54,7 @@ _ALL = (
         "path_hidden", "path", "The path exists on the host, and is not shown in the sandbox.",
         ("write", "named", "shown", "secret"),
     ),
-    Cause("path_read_only", "path", "The place can't be written in the sandbox (EROFS, EACCES)."),
+    Cause("path_read_only", "path", "The place can't be written in the sandbox (EROFS, EACCES).", ("shown", "written")),
     Cause("path_denied", "path", "The path is shown, but covered, or not readable because of the sandbox."),
     Cause("folder_rename", "path", "A folder of the host can't be renamed where changes are held (EXDEV)."),
     Cause(
@@ -77,11 +77,11 @@ _ALL = (
     ),
     Cause(
         "worker_killed", "death", "The sandboxed Python was ended: by a signal, by its own code, or given up.",
-        ("SIGKILL", "SIGSYS", "exit", "protocol", "connection", "lost"),
+        ("short", "SIGKILL", "SIGSYS", "exit", "protocol", "connection", "lost"),
     ),
     Cause(
         "worker_crashed", "death", "Native code in the sandboxed Python crashed.",
-        ("SIGSEGV", "SIGABRT", "SIGBUS"),
+        ("short", "SIGSEGV", "SIGABRT", "SIGBUS"),
     ),
     Cause("call_absent", "absent", "The sandbox answered a system call as if Linux did not have it (ENOSYS)."),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from sentinel_kernel.policy.mapping import load_mappings
 from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.remedy import remedies_for
 from sentinel_kernel.policy.remedy_words import remedy_hint
-from sentinel_kernel.policy.showing_remedy import SHOW, SHOWN, showing_of
+from sentinel_kernel.policy.showing_remedy import SHOW, SHOWN, showing_of, shown_read_only
 from sentinel_kernel.policy.violation import Text
 from sentinel_kernel.policy.word_values import MAGIC
 from sentinel_kernel.record import replace
@@ -85,7 +85,8 @@ def complete(
         leeway = Leeway(_shipped_profiles() if profiles is None else tuple(profiles), ceiling)
     remedies = remedies_for(violation, code=code, leeway=leeway)
     known = mappings if mappings is not None else _shipped_mappings()
-    words = known.words(_as_done(violation, remedies, showing_of(violation, code, leeway)))
+    shown = showing_of(violation, code, leeway), shown_read_only(violation, leeway)
+    words = known.words(_as_done(violation, remedies, *shown))
     message, hint = Text(words.message_en, words.message_zh), Text(words.hint_en, words.hint_zh)
     if leeway.rung != "full":
         from sentinel_kernel.policy.rung_hints import words_on_rung  # noqa: PLC0415 - few kernels are on a lesser one
@@ -110,15 +111,19 @@ def complete(
     return replace(violation, message=message, hint=hint, remedies=remedies)
 
 
-def _as_done(violation: Violation, remedies: tuple[Remedy, ...], showing: Showing | None) -> Violation:
+def _as_done(
+    violation: Violation, remedies: tuple[Remedy, ...], showing: Showing | None, read_only: dict[str, str]
+) -> Violation:
     """Return the violation as words are looked up for it: what writes to a hidden path is told nothing of reading.
 
-    ``showing`` says where it can be read.
+    ``showing`` says where it can be read, ``read_only`` where what is shown read-only can be written.
     """
     subject = violation.subject
     first = remedies[0] if remedies else None
     if violation.cause == "package_absent" and first is not None and first.kind == "magic":
         return replace(violation, values={**violation.values, "does": "inside"})
+    if violation.cause == "path_read_only" and read_only:
+        return replace(violation, values={**violation.values, **read_only})
     if violation.cause != "path_hidden":
         return violation
     does = violation.values.get("does", "")

@@ -172,8 +172,15 @@ def limit_violation(told: Mapping[str, Any], *, id: str, time_ms: int, died: boo
     )
 
 
+_SHORT = frozenset(("SIGABRT", "SIGSEGV", "SIGBUS", "SIGKILL"))
+"""What native code dies of that is refused memory; Python itself ends with status 1 then."""
+
+
 def death_violation(told: Mapping[str, Any], *, id: str, profile: str, time_ms: int) -> Violation:  # noqa: A002
-    """Return the violation for the worker's death, as EVENT_WORKER_DIED tells its cause; not for a KILL rule's."""
+    """Return the violation for the worker's death, as EVENT_WORKER_DIED tells its cause; not for a KILL rule's.
+
+    ``machine_short`` True: just before, the machine itself had too little memory left.
+    """
     kind, limit = told.get("kind"), told.get("limit")
     if kind == "limit" and isinstance(limit, dict):
         placed = {**limit, "place_of": told.get("place") or limit.get("place_of")}
@@ -193,8 +200,15 @@ def death_violation(told: Mapping[str, Any], *, id: str, profile: str, time_ms: 
     elif kind == "connection":
         outcome, values = "killed", {"ended_by": "connection"}
         rule = "network.hosts: a connection that could not be closed"
+    short = told.get("machine_short") is True and (
+        values.get("status") == "1" or values.get("signal") in _SHORT
+    )
+    if short:
+        values = {**values, "ended_by": "short"}
     made = make_occurrence(cause, id=id, profile=profile, rule=rule, time_ms=time_ms, outcome=outcome)
     made = _placed(made, told.get("place"))
+    if short:
+        made = replace(made, confidence="likely")
     return replace(made, origin="linux" if kind == "signal" else "worker", resource="worker", values=values)
 
 

@@ -65,6 +65,22 @@ def showing_of(violation: Violation, code: str | None, leeway: Leeway) -> Showin
     return _made(cell, violation, leeway, folder, inside, f"%sentinel_mount {folder}")
 
 
+def shown_read_only(violation: Violation, leeway: Leeway) -> dict[str, str]:
+    """Return what words say of a path below a folder that was shown read-only: the place where it can be written."""
+    subject = violation.subject
+    if violation.cause != "path_read_only" or subject is None:
+        return {}
+    path = os.path.normpath(subject.text)
+    for outside, target in leeway.shown:
+        if path != target and not path.startswith(f"{target}/"):
+            continue
+        written = next((place for folder, place in leeway.shown if folder == outside and place != target), "")
+        if written:
+            return {"does": "written", "inside": written}
+        return {"does": "shown", "folder": outside} if _TYPED.fullmatch(outside) else {}
+    return {}
+
+
 def showing_remedies(violation: Violation, code: str | None, leeway: Leeway) -> list[Remedy]:
     """Return the cell that reads the path where it is shown, with the line that has it shown on top where it is not."""
     showing = showing_of(violation, code, leeway)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sentinel_kernel.abi.architecture import AUDIT_ARCH_I386, AUDIT_ARCH_X86_64, X86_64
+from sentinel_kernel.kernel.deaths import machine_was_short
 from sentinel_kernel.policy.compare import is_within, least_first, lets_through
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.leeway import Leeway
-from sentinel_kernel.policy.occurrence import limit_violation, make_occurrence
+from sentinel_kernel.policy.occurrence import death_violation, limit_violation, make_occurrence
 from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.request import Request
@@ -371,3 +372,49 @@ def test_no_folder_of_a_secret_is_offered(path: str) -> None:
     assert done.hint is not None
     assert "%sentinel_mount" not in done.hint.en + done.hint.zh
     assert done.remedies == ()
+
+
+@pytest.mark.parametrize(
+    ("mounts", "told"),
+    [
+        ((("/srv/nc/data", "/mnt/data"),), "`%sentinel_mount /srv/nc/data rw`"),
+        ((("/srv/nc/data", "/mnt/data"), ("/srv/nc/data", "/mnt/data-2")), "`/mnt/data-2`"),
+    ],
+)
+def test_what_was_shown_read_only_is_said_to_be_and_where_it_can_be_written(
+    mounts: tuple[tuple[str, str], ...], told: str
+) -> None:
+    made = make_occurrence(
+        "path_read_only", id="id", profile="strict", rule="r", time_ms=0, subject=("path", "/mnt/data/z")
+    )
+    leeway = Leeway(tuple(SHIPPED), "datascience", workspace="/work/notes", asks=True, shown=mounts)
+    done = complete(made, code="open('/mnt/data/z', 'w')", leeway=leeway)
+    assert done.hint is not None
+    assert done.message is not None
+    for hint, message in ((done.hint.en, done.message.en), (done.hint.zh, done.message.zh)):
+        assert told in hint
+        assert "%sentinel_mount" in message
+        assert "'strict'" not in message
+
+
+@pytest.mark.parametrize("cause", [{"kind": "exit", "status": 1}, {"kind": "signal", "signal": 6}])
+def test_a_death_on_a_machine_without_memory_is_not_blamed_on_the_code(cause: dict[str, object]) -> None:
+    made = death_violation({**cause, "machine_short": True}, id="id", profile="strict", time_ms=0)
+    done = complete(made)
+    assert done.confidence == "likely"
+    assert done.message is not None
+    assert done.hint is not None
+    assert "this machine had too little memory left, which is the likely cause" in done.message.en
+    assert "剩余内存过少" in done.message.zh
+    assert "exit()" not in done.hint.en + done.hint.zh
+    alone = complete(death_violation(cause, id="id", profile="strict", time_ms=0))
+    assert alone.message is not None
+    assert "too little memory" not in alone.message.en
+
+
+def test_a_machine_without_memory_is_remembered_for_two_cells() -> None:
+    record = {"values": {"machine": "short"}, "limit": {"name": "memory"}, "execution_count": 4}
+    assert machine_was_short([record], 4)
+    assert machine_was_short([record], 5)
+    assert not machine_was_short([record], 6)
+    assert not machine_was_short([{**record, "values": {}}], 4)
