@@ -81,6 +81,11 @@ class Step(MutableRecord):
     cell: str
     entries: list[Entry] = fresh(default_factory=list)
 
+    @property
+    def is_commit(self) -> bool:
+        """Whether a person's commit did it; a dry run's has no cell either."""
+        return not self.cell and all(entry.committed is not None for entry in self.entries)
+
 
 class Journal:
     """The journal of one sandbox, in the folder ``history`` (a descriptor)."""

@@ -39,7 +39,7 @@ def undo(
     outcome = Outcome()
     step = journal.steps.pop()
     outcome.cell = step.cell
-    if not step.cell:
+    if step.is_commit:
         return _undo_commit(layers, journal, step, keep, outcome)
     # What is in a folder goes before the folder, and comes after it.
     for entry in sorted(step.entries, key=lambda entry: (entry.before is not None, _order(entry))):
