@@ -80,6 +80,17 @@ def test_each_cell_has_its_step_with_what_was_before(held: Held) -> None:
     assert not held.cell("idle")
 
 
+def test_a_step_without_a_cell_is_a_commit_where_all_of_it_was_committed(held: Held) -> None:
+    assert held.cell("", a="of a dry run", b="x")
+    step = held.journal.steps[-1]
+    assert not step.is_commit
+    for entry in step.entries:
+        entry.committed = (1, 1, 1, 1)
+    assert step.is_commit
+    step.cell = "1"
+    assert not step.is_commit
+
+
 def test_what_was_removed_again_is_a_step_too(held: Held) -> None:
     held.cell("one", a="first")
     (held.upper / "a").unlink()
