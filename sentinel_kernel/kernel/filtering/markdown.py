@@ -113,11 +113,11 @@ def _images(text: str, hosts: tuple[str, ...]) -> tuple[str, set[str]]:
     """Return ``text`` with pictures that are here or of a listed host alone; the others become links."""
     from sentinel_kernel.kernel.filtering.html import is_host_listed  # noqa: PLC0415 - when it is first needed
 
-    parts, position, kinds = [], 0, set()
+    parts, position, kinds = list[str](), 0, set[str]()
     while (start := text.find("![", position)) >= 0:
         parts.append(text[position:start])
-        local = _LOCAL_IMAGE.match(text, start)
-        if local is None and hosts:
+        local, found = _LOCAL_IMAGE.match(text, start), None
+        if local is None:
             found = _HOSTED_IMAGE.match(text, start)
             local = found if found is not None and is_host_listed(found[1].lower(), hosts) else None
         if local is not None:
@@ -126,6 +126,6 @@ def _images(text: str, hosts: tuple[str, ...]) -> tuple[str, set[str]]:
         else:
             parts.append(f"!{_BREAK}[")
             position = start + 2
-            kinds.add(held.REMOTE)
+            kinds |= held.named(held.REMOTE, *([found[1].lower()] if found is not None else []))
     parts.append(text[position:])
     return "".join(parts), kinds

@@ -198,7 +198,7 @@ class Models:
     def _string(self, model: _Model | None, key: str, value: str, rules: Outputs, kinds: set[str]) -> str:
         """Return what stands for one text of a state."""
         if (model is None or model.style) and "(" in value and not css.is_value(value):
-            kinds.add(held.REMOTE)
+            kinds |= held.remote(value)
             return ""
         foreign = model is None or model.module not in _CORE
         if foreign or (model is not None and model.html and key in ("value", "placeholder", "description")):
@@ -228,7 +228,7 @@ class Models:
             and _URL.search(_UNREAD.sub("", value).replace("\\", "/"))
             and not _is_listed(value, rules.hosts)
         ):
-            kinds.add(held.REMOTE)
+            kinds |= held.remote(value)
             return ""
         if "<" not in value and "\\" not in value:
             return value

@@ -12,6 +12,15 @@ from sentinel_kernel.kernel.filtering.messages import Filtered, Messages
 from sentinel_kernel.policy.profile import Outputs
 
 PLOTLY = "application/vnd.plotly.v1+json"
+ALTAIR = """<div id="altair-viz-7a"></div><script type="text/javascript">
+  (function(spec, embedOpt){ const paths = {
+      "vega": "https://cdn.jsdelivr.net/npm/vega@6?noext",
+      "vega-lite": "https://cdn.jsdelivr.net/npm/vega-lite@6.4.1?noext",
+      "vega-embed": "https://cdn.jsdelivr.net/npm/vega-embed@7?noext",
+  }; })({"$schema": "https://vega.github.io/schema/vega-lite/v6.4.1.json"}, {"mode": "vega-lite"});
+</script>"""
+"""What Altair 6 shows by itself, cut."""
+
 STYLES = {
     "choropleth": [{"type": "choropleth", "colorbar": {"ticks": ""}}],
     "scattermap": [{"type": "scattermap", "marker": {}}],
@@ -116,14 +125,12 @@ def test_a_notice_names_hosts_and_type_of_a_chart() -> None:
 
 
 def test_a_frame_that_would_stay_empty_names_the_hosts_it_lacks() -> None:
-    altair = pytest.importorskip("altair")
-    page = altair.Chart(altair.Data(values=[{"a": 1}])).mark_bar().to_html(fullhtml=False)
-    message, hint, data = said(html.filtered(page, Outputs(html="frame"))[1])
+    message, hint, data = said(html.filtered(ALTAIR, Outputs(html="frame"))[1])
     assert "(cdn.jsdelivr.net)" in message
     assert "%sentinel_trust_output cdn.jsdelivr.net" in hint
     assert 'alt.renderers.enable("mimetype")' in hint
     assert data == {"hosts": ["cdn.jsdelivr.net"]}
-    assert html.filtered(page, Outputs(html="frame", hosts=("cdn.jsdelivr.net",)))[1] == set()
+    assert html.filtered(ALTAIR, Outputs(html="frame", hosts=("cdn.jsdelivr.net",)))[1] == set()
 
 
 def test_a_plot_with_its_library_is_told_nothing_of() -> None:
@@ -159,3 +166,19 @@ def test_names_in_a_notice_are_few_and_harmless() -> None:
 def test_a_frame_is_looked_through_in_time_that_grows_with_its_length() -> None:
     for part in ("<script>", "<script src= ", "'//a/", "@import url( ", "import 'plotly", "from 'a", " src="):
         loads.lacking("<script>Plotly.newPlot(" + part * (500_000 // len(part)), bool)
+
+
+def test_pictures_of_markdown_and_tiles_of_widgets_name_their_host() -> None:
+    told = shown_anyway("text/markdown", "![a](https://a.example.org/b.png)")
+    assert said(told)[2] == {"hosts": ["a.example.org"]}
+    tiles = {"url": "https://tile.example.org/{z}.png", "_model_module": "jupyter-leaflet"}
+    names = {"_model_name": "LeafletTileLayerModel", "_view_module": "jupyter-leaflet"}
+    state = {**tiles, **names, "_view_name": "LeafletTileLayerView"}
+    data = {"state": state, "buffer_paths": []}
+    opened = {"comm_id": "one", "target_name": "jupyter.widget", "data": data}
+    assert said(Messages().filter("comm_open", opened, Outputs()).kinds)[2] == {"hosts": ["tile.example.org"]}
+
+
+def shown_anyway(kind: str, value: str) -> frozenset[str]:
+    content = {"data": {kind: value}, "metadata": {}}
+    return Messages().filter("display_data", content, Outputs()).kinds
