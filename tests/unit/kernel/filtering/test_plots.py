@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from lacking import need_module
 
 from sentinel_kernel.kernel.filtering import held, html, loads, specs
 from sentinel_kernel.kernel.filtering.messages import Filtered, Messages
@@ -36,8 +37,8 @@ def shown(kind: str, value: Any) -> Filtered:
 
 
 def plotly_figures() -> dict[str, Any]:
-    express = pytest.importorskip("plotly.express")
-    graph = pytest.importorskip("plotly.graph_objects")
+    express = need_module("plotly.express")
+    graph = need_module("plotly.graph_objects")
     links = graph.Sankey(node={"label": ["a", "b"]}, link={"source": [0], "target": [1], "value": [3]})
     figures = {
         "line": express.line(x=[1, 2], y=[3, 4]),
@@ -134,7 +135,7 @@ def test_a_frame_that_would_stay_empty_names_the_hosts_it_lacks() -> None:
 
 
 def test_a_plot_with_its_library_is_told_nothing_of() -> None:
-    graph = pytest.importorskip("plotly.graph_objects")
+    graph = need_module("plotly.graph_objects")
     figure = graph.Figure(graph.Scatter(y=[1, 3]))
     rules = Outputs(html="frame")
     assert html.filtered(figure.to_html(full_html=False, include_plotlyjs=True), rules)[1] == set()
