@@ -1,8 +1,8 @@
 """Text for terminals and pages: colours stay, all other escapes and controls go.
 
 Escapes move the cursor over what the host has said, set titles, write the clipboard (OSC 52) and make links whose text
-is another address (OSC 8). A carriage return and a backspace stay: progress bars need them; so do NUL and NEL, which move nothing
-that a line feed does not.
+is another address (OSC 8). A carriage return and a backspace stay: progress bars need them; so do NUL and NEL, which
+move nothing that a line feed does not.
 """
 
 from __future__ import annotations
