@@ -131,6 +131,10 @@ def load_profile(name: str, directories: Iterable[str] = ()) -> Profile:
     return read_profile(name, [*directories, shipped_directory("profiles")])
 
 
+class NoProfileError(ProfileError):
+    """There is no profile of the name: where it stands is wrong, not a profile's file."""
+
+
 def find_profile(name: str, directories: Iterable[str]) -> str:
     """Return the path of the file of profile ``name``, the first among ``directories``.
 
@@ -140,7 +144,7 @@ def find_profile(name: str, directories: Iterable[str]) -> str:
     """
     directories = list(directories)
     if not is_profile_name(name):
-        raise ProfileError(
+        raise NoProfileError(
             f"{name[:60]!r} is not the name of a profile.",
             "$",
             "Names are letters, digits, '.', '_', '-' and '/'.",
@@ -152,7 +156,7 @@ def find_profile(name: str, directories: Iterable[str]) -> str:
     known = _names(directories)
     meant = closest(name, known)
     remedy = (f"Did you mean '{meant}'? " if meant else "") + f"Known: {', '.join(known)}."
-    raise ProfileError(f"There is no profile '{name}'.", "$", remedy)
+    raise NoProfileError(f"There is no profile '{name}'.", "$", remedy)
 
 
 def is_profile_name(name: str) -> bool:

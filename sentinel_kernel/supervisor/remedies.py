@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno as errno_numbers
 
 from sentinel_kernel.errors import BootError, ProfileError, SentinelError
+from sentinel_kernel.policy.profile import NoProfileError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,6 +99,15 @@ def _words(  # noqa: PLR0911 - one return a kind of failure
 
 
 def _profile_words(error: ProfileError) -> tuple[str, str, str, str]:
+    if isinstance(error, NoProfileError):
+        return (
+            error.message,
+            f"没有该名称的配置：{error.message}",
+            f"{error.remedy} Correct the name where it stands (the variable SENTINEL_PROFILE, the kernel's start file, "
+            'or "extends" in a profile), then restart the kernel.'.strip(),
+            f"{error.remedy} 请在写有该名称之处修正它（环境变量 SENTINEL_PROFILE、内核的启动文件，"
+            "或某个配置中的 extends），然后重启内核。".strip(),
+        )
     known = error.json_path not in ("", "$")
     return (
         f"The profile has a mistake{f' at {error.json_path}' if known else ''}: {error.message}",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sentinel_kernel.errors import ProfileError
+from sentinel_kernel.policy.profile import find_profile
+from sentinel_kernel.policy.shipped import shipped_directory
 from sentinel_kernel.supervisor.remedies import describe
 
 
@@ -19,3 +23,14 @@ def test_a_mistake_without_a_place_names_none() -> None:
     told = describe(ProfileError("There is no profile 'x'.", "$", "Profiles: strict, web."))
     assert told["cause_en"] == "The profile has a mistake: There is no profile 'x'."
     assert told["remedy_en"].startswith("Profiles: strict, web. ")
+
+
+def test_a_profile_that_there_is_not_is_corrected_where_it_is_named() -> None:
+    with pytest.raises(ProfileError) as caught:
+        find_profile("wb", [shipped_directory("profiles")])
+    told = describe(caught.value)
+    for language in ("en", "zh"):
+        assert "wb" in told[f"cause_{language}"]
+        assert "mistake" not in told[f"cause_{language}"]
+        assert "SENTINEL_PROFILE" in told[f"remedy_{language}"]
+        assert "web" in told[f"remedy_{language}"]
