@@ -255,7 +255,6 @@ def test_other_modules_load_from_listed_hosts_alone() -> None:
     assert listed["data"]["state"]["url"] == tiles
 
 
-def test_a_page_links_values_of_plain_widgets_alone() -> None:
 @pytest.mark.parametrize(
     "address",
     [
@@ -291,6 +290,7 @@ def test_texts_that_are_no_addresses_stay(text: str) -> None:
     assert content["data"]["state"]["title"] == text
 
 
+def test_a_page_links_values_of_plain_widgets_alone() -> None:
     messages = Messages()
     for name, comm_id in (("IntSliderModel", "a"), ("IntTextModel", "b"), ("HTMLModel", "h")):
         messages.filter("comm_open", opened(name, comm_id=comm_id), RULES)
