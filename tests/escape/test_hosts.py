@@ -362,11 +362,11 @@ def check_races(told: dict[str, Any], rounds: int) -> None:
     address = told["swapped_address"]
     assert address["peers"] == [ALLOWED]
     assert set(address["counts"]) == {"ok", "ENETUNREACH"}, "both addresses were met in the calls"
-    assert sum(address["counts"].values()) == rounds
+    assert sum(address["counts"].values()) >= rounds
     # The positive control: who looks before the call, and then lets it go on, would have been wrong as often.
     assert address["changed_after_a_look"] > 0
     sockets = told["swapped_socket"]
-    assert sum(sockets["counts"].values()) == rounds
+    assert sum(sockets["counts"].values()) >= rounds
     assert sockets["changed_after_a_look"] > 0
     assert sockets["ends"]["loose"] == ["ENOTCONN", 0]
     assert sockets["ends"]["own"][0] == "ENOTCONN"
