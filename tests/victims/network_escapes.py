@@ -109,7 +109,7 @@ def swapped_address():
         memory[4:8] = bad
         memory[4:8] = good
 
-    counts, peers, between = {}, set(), 0
+    counts, peers, between = {}, set(), []
     with another(swap):
         for _ in rounds(ROUNDS, lambda: between and len(counts) > 1):
             with socket.socket() as made:
@@ -118,8 +118,8 @@ def swapped_address():
                 counts[got] = counts.get(got, 0) + 1
                 if got == "ok":
                     peers.add(made.getpeername()[0])
-                between += seen == (bad if got == "ok" else good)
-    return {"counts": counts, "peers": sorted(peers), "changed_after_a_look": between}
+                between += [got] if seen == (bad if got == "ok" else good) else []
+    return {"counts": counts, "peers": sorted(peers), "changed_after_a_look": len(between)}
 
 
 def swapped_socket():
@@ -140,7 +140,7 @@ def swapped_socket():
     buffer = ctypes.create_string_buffer(sockaddr(DENIED), 16)
     back = ctypes.create_string_buffer(struct.pack("<H", socket.AF_UNSPEC) + bytes(14))
     bound = ctypes.create_string_buffer(sockaddr("0.0.0.0", 18080))
-    counts, between = {}, 0
+    counts, between = {}, []
     with another(swap, CLONE_FILES):
         for _ in rounds(ROUNDS // 4, lambda: between and "ENETUNREACH" in counts):
             seen = os.fstat(number).st_ino
@@ -150,11 +150,11 @@ def swapped_socket():
                 "bound" if LIBC.bind(number, bound, 16) == 0 else "no",
                 "listens" if LIBC.listen(number, 1) == 0 else "no",
             )
-            between += seen != os.fstat(number).st_ino
+            between += [results] if seen != os.fstat(number).st_ino else []
             for got in results:
                 counts[got] = counts.get(got, 0) + 1
     ends = {name: end(one) for name, one in (("loose", loose), ("own", own))}
-    return {"counts": counts, "ends": ends, "changed_after_a_look": between}
+    return {"counts": counts, "ends": ends, "changed_after_a_look": len(between)}
 
 
 def end(sock):
