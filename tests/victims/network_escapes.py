@@ -118,7 +118,8 @@ def swapped_address():
                 counts[got] = counts.get(got, 0) + 1
                 if got == "ok":
                     peers.add(made.getpeername()[0])
-                between += [got] if seen == (bad if got == "ok" else good) else []
+                if seen == (bad if got == "ok" else good):
+                    between.append(got)
     return {"counts": counts, "peers": sorted(peers), "changed_after_a_look": len(between)}
 
 
@@ -150,7 +151,8 @@ def swapped_socket():
                 "bound" if LIBC.bind(number, bound, 16) == 0 else "no",
                 "listens" if LIBC.listen(number, 1) == 0 else "no",
             )
-            between += [results] if seen != os.fstat(number).st_ino else []
+            if seen != os.fstat(number).st_ino:
+                between.append(results)
             for got in results:
                 counts[got] = counts.get(got, 0) + 1
     ends = {name: end(one) for name, one in (("loose", loose), ("own", own))}
