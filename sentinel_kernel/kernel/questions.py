@@ -225,8 +225,6 @@ class Questions:
             question.timer.cancel()
         if question.msg_id and answer in (TIMEOUT, NOBODY):
             self._leave(question.cell.request, question.msg_id)
-        if not self._open:
-            self._vanishing.rest()
         question.done(answer)
         self.go_on()
 

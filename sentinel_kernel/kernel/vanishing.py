@@ -26,21 +26,17 @@ class Vanishing:
         self._monitor: zmq.Socket[bytes] | None = None
 
     def watch(self, source: int) -> None:
-        """Watch from here on; a request without a known connection (-1) can't be watched for."""
+        """Watch from here on, to the end; a request without a known connection (-1) can't be watched for.
+
+        A monitor that is taken away and made anew at once may find its name still taken (libzmq frees it in another
+        thread): it stays, as disconnections are rare.
+        """
         if source < 0 or self._monitor is not None:
             return
         self._monitor = self._socket.get_monitor_socket(int(zmq.Event.DISCONNECTED))
         self._socket.stirred[0] = True  # it may have read its mailbox meanwhile (outer.has_input)
         self._loop.watch(int(self._monitor.getsockopt(zmq.FD)), self._told)
         self._told(0)  # what came before the descriptor was watched is not announced by it
-
-    def rest(self) -> None:
-        """Watch no longer."""
-        monitor, self._monitor = self._monitor, None
-        if monitor is not None:
-            self._loop.forget(int(monitor.getsockopt(zmq.FD)))
-            self._socket.disable_monitor()
-            self._socket.stirred[0] = True  # it may have read its mailbox meanwhile (outer.has_input)
 
     def _told(self, _events: int) -> None:
         while self._monitor is not None:
