@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import sys
@@ -45,10 +44,6 @@ def _remember_parameters() -> None:
 
 
 _remember_parameters()
-
-
-_STOP_SECONDS = 10
-"""So long the loop of a worker that exit() ends has to stop; then its cell is answered after all."""
 
 
 class SentinelKernel(IPythonKernel):
@@ -168,7 +163,4 @@ class SentinelKernel(IPythonKernel):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, OutStream):
                 stream.flush_here()
-        if isinstance(self.shell, ZMQInteractiveShell) and self.shell.exit_now:
-            # exit() and quit() stop the loop. A reply before that would have the next cell sent here, to be lost.
-            await asyncio.sleep(_STOP_SECONDS)
         return reply

@@ -100,8 +100,6 @@ def test_a_rule_that_kills_is_explained_and_the_next_cell_works(book: Notebook) 
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
         ("import ctypes\nctypes.string_at(0)", "SIGSEGV"),
         ("import os\nos._exit(3)", "exit status 3"),
-        ("exit()", "exit status 0"),
-        ("quit", "exit status 0"),
     ],
 )
 def test_a_worker_that_dies_says_of_what(book: Notebook, code: str, says: str) -> None:
