@@ -19,6 +19,12 @@ from sentinel_kernel.workspace.store import StoreSettings
 IN_EACH = 1000
 
 
+def peak_bytes():
+    """Return the most memory that this program has had: getrusage(2) counts who started it as well."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+
+
 def main():
     """Do it."""
     place, folders = sys.argv[1], int(sys.argv[2])
@@ -52,7 +58,7 @@ def main():
                 "committed": outcome.count,
                 "failed": outcome.failed_count,
                 "there": there,
-                "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                "peak_bytes": peak_bytes(),
             }
         )
     )
