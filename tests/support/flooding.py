@@ -29,7 +29,7 @@ _REPLY_SECONDS = 240
 _CELL = (
     "from IPython.display import display\n_text = 'x' * {size}\n"
     "for _i in range({count}):\n"
-    "    display({{'text/plain': _text}}, raw=True, metadata={{'number': _i}})"
+    "    display({{'text/plain': f'{{_i}} {{_text}}'}}, raw=True)"
 )
 
 
@@ -66,7 +66,7 @@ def flood(client: Any, pid: int, count: int, stall_seconds: float) -> Flood:
         after_idle |= idle
         header, content = json.loads(frames[-4]), frames[-1]
         if header["msg_type"] == "display_data":
-            numbers.append(int(json.loads(content)["metadata"]["number"]))
+            numbers.append(int(json.loads(content)["data"]["text/plain"].partition(" ")[0]))
             if not stalled:
                 stalled = True
                 time.sleep(stall_seconds)  # the stall itself
