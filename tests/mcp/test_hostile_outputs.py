@@ -28,7 +28,7 @@ print("10%\r50%\r100%")
 print("tag\U000e0041 rtl\u202e zero\u200b")
 """
     )
-    assert told["stdout"] == ("red    bell\\x07 back\\x08\n100%\ntag\\U000e0041 rtl\\u202e zero\\u200b\n")
+    assert told["stdout"] == ("red    bell back\\x08\n100%\ntag\\U000e0041 rtl\\u202e zero\\u200b\n")
 
 
 def test_a_flood_is_cut_with_a_count(helper: Assistant) -> None:
