@@ -62,7 +62,7 @@ def _workers(book: Notebook) -> dict[str, int]:
 def test_cell_that_publishes_its_own_end_is_interrupted_all_the_same(book: Notebook) -> None:
     init = _workers(book)["1"]
     book.send(_SAYS_THAT_IT_ENDED)
-    wait_until(Path(f"/proc/{init}/root/tmp/ended").exists, "the cell is interrupted")
+    wait_until(Path(f"/proc/{init}/root/tmp/ended").exists, "the cell is interrupted", 200)
 
 
 def test_thread_that_is_left_running_uses_up_its_cells_seconds(book: Notebook) -> None:

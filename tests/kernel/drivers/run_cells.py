@@ -27,7 +27,7 @@ def follow(client, manager, msg_id, kind):
             if kind == "interrupt":
                 manager.interrupt_kernel()
                 kind = ""
-        elif message["msg_type"] in ("execute_result", "display_data"):
+        elif message["msg_type"] in ("execute_result", "display_data", "update_display_data"):
             found["results"].append(content["data"].get("text/plain", ""))
         elif message["msg_type"] == "error":
             found["errors"].append(f"{content['ename']}: {content['evalue']}")

@@ -20,7 +20,10 @@ _MIB = 1 << 20
 
 
 def test_a_processs_own_time_is_no_number_of_ticks() -> None:
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    code = "print(flush=True); input()"
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()  # it has run by then
     process = Process(child.pid, keep_open=True)
     try:
         before = process_seconds(child.pid)
