@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 DURABLE_SECONDS = 0.05
 """How long a held call may wait until its row is on the disk."""
 
+ANSWERED_SECONDS = 1.0
+"""How long one may wait that a person has just allowed: it would be refused in spite of the answer."""
+
 FLUSH_SECONDS = 0.5
 _SAMPLES_SECONDS = 2.0
 """How long samples wait where nothing else is to be written: each batch wakes the writer."""
@@ -122,9 +125,9 @@ class AuditDelivery:
         elif self.awake and self._unasked_ends < _WRITERS:
             self._start_at = self._start_at or now + _START_SECONDS
 
-    def durable(self) -> bool:
-        """Have all that was reported on the disk; False where that does not happen in time."""
-        end = time.monotonic() + DURABLE_SECONDS
+    def durable(self, seconds: float = DURABLE_SECONDS) -> bool:
+        """Have all that was reported on the disk; False where that does not happen within ``seconds``."""
+        end = time.monotonic() + seconds
         if not self._have_writer():
             return False
         self._token += 1

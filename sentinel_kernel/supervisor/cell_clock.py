@@ -16,7 +16,7 @@ from sentinel_kernel.supervisor.clearing import LOOK_SECONDS, Clearing
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.last_words import note_place
 from sentinel_kernel.supervisor.processes import process_seconds
-from sentinel_kernel.supervisor.processor_time import STATE, ProcessorTime, stat_fields
+from sentinel_kernel.supervisor.processor_time import RUNS, STATE, ProcessorTime, has_runnable, stat_fields
 from sentinel_kernel.supervisor.reached import reached
 
 TYPE_CHECKING = False
@@ -38,7 +38,6 @@ _GIVEN_SHARE, _PATIENCE, _MOST_PATIENCE = 0.8, 0.1, 8
 """The grace is over once the worker had a processor for most of it, or wanted none; on a busy machine that is looked at
 after each tenth of the grace, up to eight times as long."""
 
-_RUNS = ("R", "D")
 _AFTER_SECONDS = 0.5
 _BUSY_SHARE = 0.1
 """A cell that has said that it ended is looked at so often, until what goes on takes less than this of a processor:
@@ -157,7 +156,8 @@ class CellClock(Keeper):
         now, used = time.monotonic(), self._look()
         busy = used - cell.used_after >= (now - cell.looked_after) * _BUSY_SHARE
         cell.looked_after, cell.used_after = now, used
-        return busy
+        # On a busy machine what goes on gets less than that.
+        return busy or (self._current is not None and has_runnable(self._current))
 
     def person_asked(self, message: dict[str, Any]) -> None:
         """Stop a cell's wall clock while it waits for the person, and let it go on."""
@@ -352,7 +352,7 @@ class CellClock(Keeper):
 
 def _wants_processor(pid: int) -> bool:
     fields = stat_fields(pid)
-    return bool(fields) and fields[STATE] in _RUNS
+    return bool(fields) and fields[STATE] in RUNS
 
 
 def _grace(sizes: Sizes) -> int:

@@ -15,7 +15,7 @@ import time
 
 from sentinel_kernel.linux.process import signal_thread
 from sentinel_kernel.supervisor.processes import process_seconds, processes_below, same_sandbox
-from sentinel_kernel.supervisor.processor_time import ENDED, START, STATE, count_tasks, stat_fields
+from sentinel_kernel.supervisor.processor_time import ENDED, RUNS, START, STATE, count_tasks, stat_fields
 from sentinel_kernel.supervisor.thread_signals import catches
 from sentinel_kernel.supervisor.worker_link import MEMORY_SIGNAL
 
@@ -41,7 +41,6 @@ _CALM_SECONDS = 0.05
 _REAPED_SECONDS = 2.0
 """So long the worker may take to take note of its children that have ended."""
 
-_RUNS = ("R", "D")
 _PARENT = 1
 """As the fields of processor_time."""
 
@@ -95,7 +94,7 @@ class Clearing:
     def _does_other_things(self, pid: int) -> bool:
         fields, used = stat_fields(pid), process_seconds(pid)
         before = self._seen[pid] if self._seen is not None else 0.0
-        return not fields or fields[STATE] not in _RUNS or used is None or used - before >= _CALM_SECONDS
+        return not fields or fields[STATE] not in RUNS or used is None or used - before >= _CALM_SECONDS
 
     def _end_all(self) -> bool:
         until = min(time.monotonic() + _TURN_SECONDS, self._deadline)

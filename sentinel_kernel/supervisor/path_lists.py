@@ -71,6 +71,30 @@ def make_lists(plan: BootPlan, package_directory: str, folders: PrivateFolders, 
     )
 
 
+def open_folders(lists: PathLists) -> dict[str, int]:
+    """Open the folders that calls name; before the sandbox starts: it may end, and its own go, at any time.
+
+    Raises:
+        OSError: one is gone.
+
+    """
+    folders: dict[str, int] = {}
+    try:
+        for path in (*lists.writable, *lists.split):
+            flags = os.O_DIRECTORY | os.O_CLOEXEC | (os.O_PATH if path in lists.writable else os.O_RDONLY)
+            folders[path] = os.open(path, flags)
+    except OSError:
+        close_folders(folders)
+        raise
+    return folders
+
+
+def close_folders(folders: dict[str, int]) -> None:
+    """Close them; idempotent."""
+    while folders:
+        os.close(folders.popitem()[1])
+
+
 def _is_copied(path: str) -> bool:
     """Tell whether a file of the plan is the host's own, as opposed to one that is written for the sandbox."""
     return path.startswith("/etc/") and path not in (

@@ -7,6 +7,7 @@ used after that is missed, so that one has to look more often where many come an
 
 from __future__ import annotations
 
+import itertools
 import os
 
 from sentinel_kernel.supervisor.processes import processes_below
@@ -19,6 +20,8 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Fields behind the command's name, counted from 0 (proc_pid_stat(5) counts from 1, with pid and name before these).
 STATE, _UTIME, _STIME, _CUTIME, _CSTIME, THREADS, START = 0, 11, 12, 13, 14, 17, 19
 ENDED = ("Z", "X")
+RUNS = ("R", "D")
+_MOST_TASKS = 300
 _FEW = 2
 """So few new processes between two looks are no sign of more to come."""
 
@@ -78,6 +81,21 @@ def count_tasks(current: Current) -> int:
     )
 
 
+def has_runnable(current: Current) -> bool:
+    """Tell whether a thread of the sandbox runs or waits for a processor; of very many the first are looked at."""
+    tasks = itertools.chain.from_iterable(_tasks(pid) for pid in processes_below(current.sandbox.pid))
+    return any(
+        fields[STATE] == "R" for path in itertools.islice(tasks, _MOST_TASKS) if (fields := _fields(path))
+    )
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return [f"/proc/{pid}/task/{name}/stat" for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+
+
 def is_running(pid: int) -> bool:
     """Tell whether the process is there and has not ended."""
     fields = stat_fields(pid)
@@ -86,8 +104,12 @@ def is_running(pid: int) -> bool:
 
 def stat_fields(pid: int) -> list[str]:
     """Return the fields of /proc/PID/stat behind the command's name; none where there is no such process."""
+    return _fields(f"/proc/{pid}/stat")
+
+
+def _fields(path: str) -> list[str]:
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()
     except OSError:
         return []

@@ -11,7 +11,7 @@ from sentinel_kernel.audit.place import REMEDY, make_place, settings_beside
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.policy.violation import Violation
 from sentinel_kernel.supervisor import protocol
-from sentinel_kernel.supervisor.audit_delivery import AuditDelivery
+from sentinel_kernel.supervisor.audit_delivery import ANSWERED_SECONDS, DURABLE_SECONDS, AuditDelivery
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.recorded import (
     ALLOWED,
@@ -181,7 +181,7 @@ class Recorder(Keeper):
         if self._refusals.answer(violation, answer, self._newest()):
             self._delivery.soon()
             return self._delivery.works  # one more of a kind that is on the disk
-        noted = self._delivery.durable()
+        noted = self._delivery.durable(ANSWERED_SECONDS if answer in ALLOWED else DURABLE_SECONDS)
         if not noted and answer not in ALLOWED:
             self._late("ASK", violation)
         return noted

@@ -21,6 +21,7 @@ from sentinel_kernel.policy.plan import is_within
 from sentinel_kernel.supervisor.network.socket_calls import signed
 from sentinel_kernel.supervisor.network.sockets import close_on_exec
 from sentinel_kernel.supervisor.network.taken import close_file, held
+from sentinel_kernel.supervisor.path_lists import close_folders
 from sentinel_kernel.supervisor.processes import descends
 
 TYPE_CHECKING = False
@@ -51,17 +52,15 @@ class RungCalls:
         self,
         listener: Listener,
         lists: PathLists,
+        folders: dict[str, int],
         machine: Mapping[str, int],
         first: int,
         who: tuple[int, int] | None,
     ) -> None:
         """Serve ``listener`` of the sandbox whose init is ``first``; ``machine`` gives the numbers of calls.
 
-        A sandbox of root's runs as ``who``.
-
-        Raises:
-            OSError: a folder is gone.
-
+        ``folders`` come from :func:`path_lists.open_folders` and are ours from here on. A sandbox of root's runs as
+        ``who``.
         """
         self._listener = listener
         self._first = first
@@ -88,10 +87,7 @@ class RungCalls:
         }
         self._calls = {machine[name]: call for name, call in calls.items() if name in machine}
         self._lister = {machine[name]: name for name in ("open", "openat") if name in machine}
-        self._folders: dict[str, int] = {}
-        for path in (*lists.writable, *lists.split):
-            flags = os.O_DIRECTORY | os.O_CLOEXEC | (os.O_PATH if path in lists.writable else os.O_RDONLY)
-            self._folders[path] = os.open(path, flags)
+        self._folders = folders
 
     def takes(self, number: int) -> bool:
         """Tell whether the call is one of these."""
@@ -107,9 +103,7 @@ class RungCalls:
 
     def close(self) -> None:
         """Close the folders."""
-        for descriptor in self._folders.values():
-            os.close(descriptor)
-        self._folders = {}
+        close_folders(self._folders)
 
     # --- paths
 

@@ -13,7 +13,7 @@ from sentinel_kernel.policy.planning import LIBRARY_DIRECTORY
 from sentinel_kernel.policy.rung import LANDLOCK, LEAST_ABI, held_calls, rules_of
 from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor.filter import RungRules
-from sentinel_kernel.supervisor.path_lists import make_lists
+from sentinel_kernel.supervisor.path_lists import close_folders, make_lists, open_folders
 from sentinel_kernel.supervisor.private_folder import make_private_folders
 from sentinel_kernel.supervisor.remedies import describe
 
@@ -99,6 +99,7 @@ def _start(
 
     made, lists, folders = _lesser_preparation(preparation, package_directory, why)
     who = None
+    opened: dict[str, int] = {}
     try:
         if made.plan.started_by_root:
             identity = made.plan.identity
@@ -107,18 +108,15 @@ def _start(
             # id. Signals of the sandbox's don't come here: Landlock keeps them in.
             os.setresgid(identity.host_gid, -1, -1)
             os.setresuid(identity.host_uid, -1, -1)
+        opened = open_folders(lists)
         sandbox = start_listed(made.plan, lambda: make_filter(made), folders, backend, fault)
     except BaseException:
+        close_folders(opened)
         folders.undo()
         raise
-    sweep()
     numbers = architecture_of(os.uname().machine).syscalls
-    try:
-        sandbox.calls = RungCalls(sandbox.listener, lists, numbers, sandbox.pid, who)
-    except BaseException:
-        sandbox.end()
-        sandbox.close()
-        raise
+    sandbox.calls = RungCalls(sandbox.listener, lists, opened, numbers, sandbox.pid, who)
+    sweep()
     return made, sandbox
 
 
