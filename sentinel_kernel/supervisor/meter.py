@@ -40,9 +40,11 @@ _SHORT_SECONDS = 0.03  # cells that end well within this time are measured once,
 _TOUCHED_A_SECOND = 2 << 30
 """Bytes that one processor can make resident in a second: the nearer the limit, the more often is looked."""
 
-_SHARE_OF_TIME, _MOST_OF_TIME = 100, 5
-"""Between two looks passes a hundred times what one takes, so that measuring takes a hundredth of a processor; where
-the limit could be reached by then less, but never less than five times."""
+_SHARE_OF_TIME, _STEADY_SHARE, _MOST_OF_TIME = 100, 300, 5
+"""Between two looks passes a hundred times what one takes, three hundred times where the last one found nothing new, so
+that measuring takes a hundredth of a processor at most; where the limit could be reached by then less, but never less
+than five times."""
+_STEADY_BYTES = 1 << 20
 _LONGEST_SECONDS = 2.0
 _LOOKS = 4
 """At the pace of the last sample, so many more are taken before the soft mark."""
@@ -97,7 +99,7 @@ class Meter(Keeper):
         self._cpu_seconds = self._cpu_before = self._cpu_total = 0.0
         self._cpu_at = time.monotonic()
         self._cpu_percent = 0.0
-        self._peak, self._growth = 0, 0.0
+        self._peak, self._growth, self._steady = 0, 0.0, False
         self._least_allowed = self._allowed()
         """The least that was allowed since the cell began."""
         self._begun_at = 0.0
@@ -253,7 +255,8 @@ class Meter(Keeper):
         reached = left / (_TOUCHED_A_SECOND * processors)
         if self._growth > 0:
             reached = min(reached, left / self._growth / _LOOKS)
-        wanted = min(_LONGEST_SECONDS, max(RUNNING_SECONDS, took * _SHARE_OF_TIME))
+        share = _STEADY_SHARE if self._steady else _SHARE_OF_TIME
+        wanted = min(_LONGEST_SECONDS, max(RUNNING_SECONDS, took * share))
         return min(wanted, max(_LEAST_SECONDS, took * _MOST_OF_TIME, reached))
 
     def _limit(self, current: Current, stage: str, used: int, allowed: int) -> dict[str, Any]:
@@ -287,6 +290,7 @@ class Meter(Keeper):
         cpu_seconds = self._processes.cpu_seconds()
         used = self._use.measure(exactly_above=exactly_above)
         self._measured_at = time.monotonic()
+        self._steady = abs(used - before) < _STEADY_BYTES
         self._growth = (used - before) / max(self._measured_at - at, _LEAST_SECONDS)
         self._shares.seen()
         self._show(current)
