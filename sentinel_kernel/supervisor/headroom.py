@@ -66,7 +66,13 @@ class Headroom:
         """
         self._lent, self._allowed = False, allowed_bytes
         self.pressed = False
+        self._note_idle(self._processes.get(worker))
         self._leave_room(worker, allowed_bytes)
+
+    def _note_idle(self, worker: Process | None) -> None:
+        """Take note of what a worker before its first cell has mapped; that cell may come before any sample."""
+        if worker is not None and not self._ran:
+            self._idle_bytes = max(self._idle_bytes, worker.data_bytes - worker.anonymous_bytes)
 
     def _leave_room(self, worker: int, allowed_bytes: int) -> None:
         process = self._processes.get(worker)
@@ -114,8 +120,8 @@ class Headroom:
             others = max(0, total - process.anonymous_bytes)
             bound = allowed_bytes - others
             untouched = max(0, process.data_bytes - process.anonymous_bytes)
-            if process.pid == worker and not self._ran:
-                self._idle_bytes = max(self._idle_bytes, untouched)
+            if process.pid == worker:
+                self._note_idle(process)
             slack = min(untouched, self._idle_bytes + allowed_bytes // _SLACK)
             if process.data_bytes > bound // 2 and untouched > slack:
                 # A heap that was full once keeps its size; what is free in it must not count against new mappings.
