@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.failures import Failures
     from sentinel_kernel.kernel.frontend_comms import FrontendComms
     from sentinel_kernel.kernel.held_calls import HeldCalls
+    from sentinel_kernel.kernel.leaving import Leaving
     from sentinel_kernel.kernel.output_filter import OutputFilter
     from sentinel_kernel.kernel.preflight import Preflight
     from sentinel_kernel.kernel.profile_switch import ProfileSwitch
@@ -172,6 +173,13 @@ class Host:
 
         return Failures(self)
 
+    @cached_property
+    def leaving(self) -> Leaving:
+        """What holds cells behind an exit()."""
+        from sentinel_kernel.kernel.leaving import Leaving  # noqa: PLC0415 - few cells say so
+
+        return Leaving(self)
+
     def _call_held(self, event: Json) -> None:
         if self._held_calls is None:
             from sentinel_kernel.kernel.held_calls import HeldCalls  # noqa: PLC0415 - not on the start path
@@ -223,13 +231,17 @@ class Host:
         self.execution.resume()
 
     def worker_gone(self, cause: Json) -> None:
-        """Forward the worker's last messages, say in every running cell why it died, and abort what waits."""
+        """Forward the worker's last messages, say in every running cell why it died, and abort what waits.
+
+        Where a cell has asked for it, by exit(), what waits goes on with the next worker.
+        """
         if self._shutdown is not None:
             self.worker_shuts_down()
             return
         self.worker.read_rest()
         told = death_words(self, cause)
-        if not self._end_running("SandboxDied", told, abort_waiting=True):
+        cause["left"] = "leaving" in vars(self) and self.leaving.under_way
+        if not self._end_running("SandboxDied", told, abort_waiting=not cause["left"]):
             self.displays.waiting.append(told)  # between cells: the next one says why it finds nothing
         self.gauge.worker_gone()
         self.widgets.forget()  # as clients do when they hear the status below

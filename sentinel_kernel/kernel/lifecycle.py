@@ -296,13 +296,13 @@ class Lifecycle:
             if self.link is not None:
                 self.link.close()
             self._unavailable(dies_at_start(cause, self._silent_deaths))
-        elif cause.get("kind") != "rule_kill" and self._dies_often():
+        elif cause.get("kind") != "rule_kill" and not cause.get("left") and self._dies_often():
             self._listener.died_too_often()
         elif restart:
             self._start_sandbox("restart")
 
     def _dies_often(self) -> bool:
-        """Count a death. One by a KILL rule is not counted: it was a cell's doing, and was explained."""
+        """Count a death. One by a KILL rule, or by exit(), is not counted: it was a cell's doing, and explained."""
         now = time.monotonic()
         self._deaths.append(now)
         while now - self._deaths[0] > DEATH_SECONDS:

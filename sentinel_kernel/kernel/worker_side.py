@@ -374,9 +374,10 @@ class WorkerSide:
         cell.replied = True
         self._host.questions.left_open(cell)
         self._host.limits.person_asked(cell, waiting=False)
-        if cell.silent or not cell.stop_on_error:
-            return
-        if decode(parts[CONTENT], REPLY_BYTES).get("status") == "error":
+        content = decode(parts[CONTENT], REPLY_BYTES)
+        if content.get("payload"):
+            self._host.leaving.replied(content)
+        if content.get("status") == "error" and cell.stop_on_error and not cell.silent:
             self._host.clients.take_waiting()
             self._host.execution.abort_behind(cell)
 

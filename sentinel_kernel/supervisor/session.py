@@ -231,8 +231,8 @@ class Session:
         except OSError:
             done({})  # no descriptor or process was to be had: the error is shown as it is
 
-    def interrupt(self, identifier: object, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are served alike
-        """Interrupt what runs in the worker."""
+    def interrupt(self, identifier: object, message: dict[str, Any]) -> None:
+        """Interrupt what runs in the worker, or end one that should have left."""
         current = self.life.running
         self._host.reply(identifier, ok=current is not None and self._interrupt(current))
 
@@ -249,6 +249,10 @@ class Session:
         host = self._host
 
         def reply(fields: dict[str, Any]) -> None:
+        if message.get("leave") is True:
+            self.life.kill_worker({"kind": "exit", "status": 0})
+            self._host.reply(identifier, ok=True)
+            return
             host.reply(identifier, ok=fields.pop("ok", False) is True, fields=fields)
 
         way_out = self._watchers.way_out if self._watchers is not None else None
