@@ -66,6 +66,8 @@ class Headroom:
         """
         self._lent, self._allowed = False, allowed_bytes
         self.pressed = False
+        if worker not in self._processes:  # no sample was taken of it yet
+            self._processes.refresh()
         self._note_idle(self._processes.get(worker))
         self._leave_room(worker, allowed_bytes)
 
