@@ -234,6 +234,10 @@ class Session:
     def interrupt(self, identifier: object, message: dict[str, Any]) -> None:
         """Interrupt what runs in the worker, or end one that should have left."""
         current = self.life.running
+        if message.get("leave") is True:
+            self.life.kill_worker({"kind": "exit", "status": 0})
+            self._host.reply(identifier, ok=True)
+            return
         self._host.reply(identifier, ok=current is not None and self._interrupt(current))
 
     def _interrupt(self, current: Current) -> bool:
@@ -249,10 +253,6 @@ class Session:
         host = self._host
 
         def reply(fields: dict[str, Any]) -> None:
-        if message.get("leave") is True:
-            self.life.kill_worker({"kind": "exit", "status": 0})
-            self._host.reply(identifier, ok=True)
-            return
             host.reply(identifier, ok=fields.pop("ok", False) is True, fields=fields)
 
         way_out = self._watchers.way_out if self._watchers is not None else None
