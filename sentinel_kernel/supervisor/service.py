@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import sys
+import time
 
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.hostlink import HostLink
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 _MOST_FAULTS = 20
 """After so many something is wrong that no fresh sandbox mends; the host starts another supervisor."""
+
+
+_BEHIND_SECONDS = 0.02
+"""So long held calls alone are answered: their callers wait for each step of ours. The rest of a turn comes then."""
 
 
 class Service:
@@ -39,6 +44,8 @@ class Service:
         self._goodbye: object = None
         self._stopping = False
         self._faults = 0
+        self._behind_since: float | None = None
+        """When held calls alone began to be answered."""
         session = self._session
         self._operations: dict[str, Callable[[object, dict[str, Any]], None]] = {
             protocol.OP_START: self._session.start,
@@ -101,9 +108,15 @@ class Service:
         due = self._succession.due_seconds()
         if due is not None:
             waits.append(due)
-        ready = dict(self._poll.poll(min(waits) * 1000 + 1 if waits else None))
+        began = time.monotonic()
+        if self._behind_since is not None:
+            waits.append(max(0.0, self._behind_since + _BEHIND_SECONDS - began))
+        wait = min(waits, default=None)
+        ready = dict(self._poll.poll(None if wait is None else wait * 1000 + 1))
         try:
             if not self._session.serve(ready):
+                return
+            if self._session.is_held_call(ready) and not self._is_due(began, wait):
                 return
         except Exception as fault:  # noqa: BLE001 - whatever a sandbox says or does, its supervisor goes on
             self._stumbled(fault)
@@ -111,11 +124,19 @@ class Service:
         if self._host.sock.fileno() in ready:
             while not self._stopping and (message := self._host.receive()) is not None:
                 self._serve_host(message)
+        self._behind_since = None
         try:
             self._session.catch_up()
         except Exception as fault:  # noqa: BLE001 - as above
             self._stumbled(fault)
         self._ends_when_saved()
+
+    def _is_due(self, began: float, wait: float | None) -> bool:
+        """Tell whether anything is due beside a held call: ``wait`` after ``began``, or as calls alone had turns."""
+        now = time.monotonic()
+        if self._behind_since is None:
+            self._behind_since = now
+        return now >= self._behind_since + _BEHIND_SECONDS or (wait is not None and now >= began + wait)
 
     def _stumbled(self, fault: Exception) -> None:
         """End the sandbox over which the supervisor stumbled, and go on with a fresh one. Raises what is too much.

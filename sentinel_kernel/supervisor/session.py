@@ -94,10 +94,20 @@ class Session:
 
     def serve(self, ready: dict[int, int]) -> bool:
         """Serve what sandboxes have to say; False where the one in use is another one, or none, afterwards."""
-        for keeper in self._keepers:
-            keeper.serve(ready)
-        self._watch_keepers()  # a sandbox that is made now may get the number of what they have closed
+        if not self.is_held_call(ready):
+            for keeper in self._keepers:
+                keeper.serve(ready)
+            self._watch_keepers()  # a sandbox that is made now may get the number of what they have closed
         return self.life.serve(ready)
+
+    def is_held_call(self, ready: dict[int, int]) -> bool:
+        """Tell whether nothing is ready but calls that are held."""
+        current = self.life.current
+        return (
+            current is not None
+            and len(ready) == 1
+            and ready.get(current.sandbox.listener.descriptor, 0) == select.POLLIN
+        )
 
     def catch_up(self) -> None:
         """Do what is due by the clock."""

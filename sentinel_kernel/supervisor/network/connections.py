@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _MOST_OPEN = 512
 _MOST_TOLD = 500
+_ENDS_SECONDS = 0.05
+"""After some ends were told, the next ones may wait so long: whoever makes many connections does not wait for that."""
 
 
 class Connection(MutableRecord):
@@ -55,11 +57,15 @@ class Connections:
         self._open: dict[bytes, tuple[Connection, int]] = {}
         """Cookie of the socket -> the connection, and the socket's inode."""
         self._ends: socket.socket | None = None
+        self._ends_at = 0.0
+        """When the next ends are looked at, at the earliest (monotonic seconds)."""
         self.told: list[Connection] = []
 
     @property
     def full(self) -> bool:
         """Whether there are as many as may be."""
+        if len(self._open) >= _MOST_OPEN:
+            self.serve()
         return len(self._open) >= _MOST_OPEN
 
     @property
@@ -142,8 +148,12 @@ class Connections:
         return [live[cookie] for cookie in cookies if cookie in live and live[cookie].inode]
 
     def due_seconds(self) -> float | None:
-        """Return when repeats are to be noted."""
-        return self._noted.due_seconds()
+        """Return when repeats are to be noted, or ends may be looked at again."""
+        due = self._noted.due_seconds()
+        ends = self._ends_at - time.monotonic()
+        if not self._open or ends <= 0.0:
+            return due
+        return ends if due is None else min(due, ends)
 
     def flush(self) -> None:
         """Note the repeats whose time has come."""
@@ -160,12 +170,15 @@ class Connections:
 
     def descriptors(self) -> list[int]:
         """Return what tells of ends."""
-        return [self._ends.fileno()] if self._ends is not None and self._open else []
+        if self._ends is None or not self._open or time.monotonic() < self._ends_at:
+            return []
+        return [self._ends.fileno()]
 
     def serve(self) -> None:
         """Take note of what has ended."""
         if self._ends is None:
             return
+        self._ends_at = time.monotonic() + _ENDS_SECONDS
         missed = False
         for cookie, info in read_ends(self._ends):
             missed = missed or not cookie

@@ -120,29 +120,33 @@ def _found(thread: int, number: int) -> list[Registration]:
         raise Unwatched
     began = time.thread_time()
     for file in files:
-        if len(found) > _MOST_FOUND or time.thread_time() - began > _WORK_SECONDS:
-            raise Unwatched  # at once: the rest is as much again
         try:
-            if _may_watch(thread, file, number):
+            watching = _may_watch(thread, file, number)
+            if watching is None:
+                continue  # most are no sets, and take no work to speak of
+            if watching:
                 inode = os.stat(f"/proc/{thread}/fd/{number}").st_ino
                 found += _read(thread, file, number, inode)
         except OSError:
             continue  # it was closed meanwhile
+        if len(found) > _MOST_FOUND or time.thread_time() - began > _WORK_SECONDS:
+            raise Unwatched  # at once: the rest is as much again
     if len(found) > _MOST_FOUND or (found and number >= resource.getrlimit(resource.RLIMIT_NOFILE)[1]):
         raise Unwatched
     return found
 
 
-def _may_watch(thread: int, file: int, number: int) -> bool:
-    """Tell whether an open file is a set that watches ``number``, as far as this Linux kernel can tell.
+def _may_watch(thread: int, file: int, number: int) -> bool | None:
+    """Tell whether an open file is a set that watches ``number``, as far as this Linux kernel can tell; None: no set.
 
     Raises:
         Unwatched: it is one, and too large to be read.
 
     """
     try:
-        if not watches(thread, file, number):
-            return False
+        watching = watches(thread, file, number)
+        if not watching:
+            return watching
         began = time.thread_time()
         watches(thread, file, number, EVERY)
     except OSError:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from waiting import wait_until
 
 from sentinel_kernel.linux.network import end_socket, live_sockets
 from sentinel_kernel.policy.network import NetworkPolicy, parse_rule
@@ -187,6 +188,30 @@ def test_ends_that_were_missed_are_found_out(monkeypatch: pytest.MonkeyPatch) ->
         assert told.has_open
         kept.close()
         told.close()
+
+
+def test_ends_that_come_close_together_are_looked_at_together() -> None:
+    noted: list[Connection] = []
+    told = Connections(noted.append)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socks = [socket.create_connection(server.getsockname()) for _ in range(2)]
+        for number, sock in enumerate(socks):
+            told.established(told.begin(f"{number}.example", _ADDRESS, 80, ""), cookie_of(sock), 0)
+        watched = told.descriptors()
+        assert len(watched) == 1
+        told.serve()
+        assert told.descriptors() == []
+        due = told.due_seconds()
+        assert due is not None
+        assert 0 < due <= connections._ENDS_SECONDS
+        for sock in socks:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.close()
+        wait_until(lambda: told.descriptors() == watched, "they may be looked at again")
+        told.serve()
+        assert [one.host for one in noted] == ["0.example", "1.example"]
+        assert told.due_seconds() is None
+    told.close()
 
 
 def under_way(told: Connections, number: int) -> UnderWay:

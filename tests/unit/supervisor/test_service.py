@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor import service as service_module
 from sentinel_kernel.supervisor.service import _MOST_FAULTS, Service
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def stumbling() -> Iterator[tuple[Service, socket.socket, list[str]]]:
     session: Any = SimpleNamespace(
         waits=lambda: [0.0],
         serve=lambda _: True,
+        is_held_call=lambda _: False,
         catch_up=lambda: None,
         life=SimpleNamespace(broken=broken.append, leftovers=SimpleNamespace(pending=False)),
     )
@@ -69,3 +71,26 @@ def test_a_request_that_can_not_be_served_is_answered_and_the_next_one_is_served
     assert (received[0]["id"], received[0]["ok"]) == (1, False)
     assert served == [2]
     assert not broken
+
+
+def test_held_calls_alone_are_answered_first_and_the_rest_is_put_off_for_a_moment_at_most(
+    stumbling: tuple[Service, socket.socket, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, _, _ = stumbling
+    session, clock, caught_up, waits = service._session, [100.0], [0], [10.0]
+
+    def catch_up() -> None:
+        caught_up[0] += 1
+
+    monkeypatch.setattr(session, "catch_up", catch_up)
+    monkeypatch.setattr(session, "waits", lambda: list(waits))
+    monkeypatch.setattr(session, "is_held_call", lambda _: True)
+    monkeypatch.setattr(service, "_poll", SimpleNamespace(poll=lambda _: []))
+    monkeypatch.setattr(service_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    for later, expected in ((0.0, 0), (0.9, 0), (0.2, 1), (0.9, 1)):
+        clock[0] += later * service_module._BEHIND_SECONDS
+        service._turn()
+        assert caught_up[0] == expected
+    waits[0] = 0.0  # what is due by the clock is not put off at all
+    service._turn()
+    assert caught_up[0] == 2

@@ -50,7 +50,7 @@ def test_a_sandbox_that_gets_the_number_of_what_was_closed_stays_watched() -> No
         poll.register(new, select.POLLIN)
         return True
 
-    session.life = life = SimpleNamespace(serve=serve)  # type: ignore[assignment]
+    session.life = life = SimpleNamespace(serve=serve, current=None)  # type: ignore[assignment]
     life.catch_up = lambda: None
     session.serve(ready)
     session.catch_up()
