@@ -170,12 +170,22 @@ def _table(diff: Json, chinese: bool) -> list[Part]:
             [str(example.get(name)) for name in ("row", "column", "before", "after")] for example in examples
         ]
         parts.append(rendering.columns_part(header, body))
-    head = [row for row in diff.get("head") or () if isinstance(row, list) and row]
+    for name, words in (("went", ("removed", "删除")), ("came", ("added", "新增"))):
+        body = _rows(diff.get(name))
+        if len(body) > 1:
+            body[0][0] = files_reasons.say(words, chinese=chinese)
+            parts.append(rendering.columns_part(body[0], body[1:]))
+    head = _rows(diff.get("head"))
     if head and diff.get("kind") == "new":
-        width = len(head[0])
-        body = [[str(value) for value in (*row, *[""] * width)][:width] for row in head]
-        parts.append(rendering.columns_part(body[0], body[1:]))
+        parts.append(rendering.columns_part(head[0], head[1:]))
     return parts
+
+
+def _rows(value: object) -> list[list[str]]:
+    """Return rows as texts, each as long as the first one."""
+    rows = [row for row in value if isinstance(row, list) and row] if isinstance(value, list) else []
+    width = len(rows[0]) if rows else 0
+    return [[str(field) for field in (*row, *[""] * width)][:width] for row in rows]
 
 
 _FORMS: dict[str, Callable[[Json, bool], list[Part]]] = {

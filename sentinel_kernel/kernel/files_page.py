@@ -66,6 +66,8 @@ def held_page(answer: Json, *, named: bool = False, chinese: bool) -> Json:
         "%sentinel_discard [PATH] drops."
     )
     header = [zh if chinese else english for english, zh in _COLUMNS]
+    if not any(row[-1] for row in rows):
+        header, rows = header[:-1], [row[:-1] for row in rows]
     return rendering.columns_bundle(title, header, rows, notes)
 
 

@@ -6,20 +6,22 @@ import base64
 import json
 import os
 import time
+from collections import deque
 
 from sentinel_kernel.record import MutableRecord, fresh
+from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace import person_commit
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.agreeing import Asking
 from sentinel_kernel.workspace.change import as_own
 from sentinel_kernel.workspace.commit import Outcome, commit, settle
 from sentinel_kernel.workspace.difference import READ_BYTES, difference
-from sentinel_kernel.workspace.journal import MOST_PATHS
 from sentinel_kernel.workspace.listing import Bounds, changes
 from sentinel_kernel.workspace.matching import Matching
 from sentinel_kernel.workspace.reading import head, open_version
 from sentinel_kernel.workspace.taken_back import TakenBack
 from sentinel_kernel.workspace.taking_back import discard
+from sentinel_kernel.workspace.tracked import Tracked
 from sentinel_kernel.workspace.undoing import undo
 
 TYPE_CHECKING = False
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.committable import Surroundings
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal import Journal, Path, Step
+    from sentinel_kernel.workspace.journal import Journal, Step
     from sentinel_kernel.workspace.layer import Layer
     from sentinel_kernel.workspace.request import FilesRequest
     from sentinel_kernel.workspace.store import StoreSettings
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _PROGRESS_SECONDS = 0.5
+_MOST_FOLDERS = 20_000
 
 
 class Workspace(MutableRecord):
@@ -58,13 +61,11 @@ class Workspace(MutableRecord):
             for change in changes(layer, self.surroundings, self.bounds):
                 yield as_own(change, self.journal.own)
 
-    def held(self) -> dict[Path, Change]:
+    def held(self) -> Tracked:
         """Return what is held, as much as the journal keeps track of."""
-        found: dict[Path, Change] = {}
+        found = Tracked()
         for change in self.walk():
-            if len(found) < MOST_PATHS:
-                found[change.layer, change.path] = change
-            else:
+            if not found.take(change):
                 self.journal.incomplete = True
         return found
 
@@ -233,8 +234,7 @@ def _discard(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, in
         if len(failed.failed) < asked.NAMED_PATHS:
             failed.failed.append((change.path, change.layer, asked.code_of(error)))
 
-    # What is in a new folder goes before the folder.
-    for change in reversed(list(_meant(workspace, wanted))):
+    for change in _discarded(workspace, wanted):
         try:
             discard(workspace.layers[change.layer], change)
         except OSError as error:
@@ -249,6 +249,27 @@ def _discard(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, in
         "failed": asked.Failures(failed.failed_count, tuple(failed.failed)).to_json(),
         **_left(workspace),
     }
+
+
+def _discarded(workspace: Workspace, wanted: FilesRequest) -> Iterator[Change]:
+    """Yield what is to be discarded: folders that cells have made come after what is in them.
+
+    No more of them are held in memory than there is room for; those before them are found by another walk.
+    """
+    left = 0
+    while True:
+        folders: deque[Change] = deque(maxlen=_MOST_FOLDERS)  # the last: what is in a folder comes behind it
+        found = 0
+        for change in _meant(workspace, wanted):
+            if change.is_folder and change.kind != kinds.DELETED:
+                folders.append(change)
+                found += 1
+            elif not left:
+                yield change
+        yield from reversed(folders)
+        if found <= _MOST_FOLDERS or found == left:
+            return  # these were all, or none of them can be discarded
+        left = found
 
 
 def _undo(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:

@@ -10,11 +10,11 @@ from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.answering import Tally
 from sentinel_kernel.workspace.commit import Outcome, commit
 from sentinel_kernel.workspace.giving_up import give_up
-from sentinel_kernel.workspace.journal import MOST_PATHS
 from sentinel_kernel.workspace.layer import folder_of, status_of
 from sentinel_kernel.workspace.person_commit import relinked
 from sentinel_kernel.workspace.saving import MAXIMUM_FILES
 from sentinel_kernel.workspace.store import GRACE_SECONDS, retain, room
+from sentinel_kernel.workspace.tracked import Tracked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,12 +48,10 @@ class CellEnds:
     def end(self, message: dict[str, Any], told: Callable[[int, int, int], None]) -> asked.CellEnd:
         """Deal with what is held at the end of a cell; call :meth:`keep` once the cell may be answered."""
         found, journal = Tally(), self._workspace.journal
-        now: dict[Path, Change] = {}
+        now = Tracked()
         for change in self._workspace.walk():
             found.add(change)
-            if len(now) < MOST_PATHS:
-                now[change.layer, change.path] = change
-            else:
+            if not now.take(change):
                 journal.incomplete = True
         unknown = journal.lost
         step = journal.note(str(message.get("cell") or ""), now)

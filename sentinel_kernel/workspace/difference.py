@@ -5,7 +5,7 @@ It runs in the files process, whose memory is bounded: what it reads was written
 
 - ``text``: ``lines`` of a unified diff, and how many were ``added`` and ``removed`` in all.
 - ``notebook``: ``cells``, ``counts``, ``outputs``, ``metadata`` (notebook_difference.py).
-- ``table``: ``columns``, ``rows``, ``examples``, ``head`` (table_difference.py).
+- ``table``: ``columns``, ``rows``, ``examples``, ``head``, ``came``, ``went`` (table_difference.py).
 - ``image``: ``before`` and ``after``: null, or ``mime``, ``width``, ``height``, and whether it can be ``shown``;
   the host fetches those by ``export``, in parts.
 - ``binary`` (no text), ``large`` (longer than is read), ``same`` (equal byte for byte): no fields.

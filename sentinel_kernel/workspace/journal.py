@@ -16,6 +16,7 @@ from sentinel_kernel.record import MutableRecord, Record, fresh
 from sentinel_kernel.workspace.journal_file import MOST_BYTES, JournalFile, UnreadableError
 from sentinel_kernel.workspace.layer import folder_of, open_plain
 from sentinel_kernel.workspace.sparse import copy_content
+from sentinel_kernel.workspace.tracked import MOST_PATHS, may_be_cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,10 +29,8 @@ if TYPE_CHECKING:
     Key = tuple[int, int, int, int]
     Path = tuple[str, str]
 
-MOST_PATHS = 20_000
-"""The most changed paths whose former versions are known."""
-
 MOST_STEPS = 50
+_OWN_CHARACTERS = 400  # files with longer paths are written again once the person has said so
 ABSENT = (0, 0, 0, 0)
 _MOST_BYTES = 512 << 20
 _SHARE = 4
@@ -132,7 +131,7 @@ class Journal:
         if self.lost:
             return None
         step = Step(cell)
-        self._cut_now = len(now) >= MOST_PATHS
+        self._cut_now = may_be_cut(now)
         for (layer, path), change in now.items():
             before = self.seen.get((layer, path))
             if before is None and self._cut:
@@ -162,7 +161,7 @@ class Journal:
                 continue
             following[layer, path] = self._copied(layers[layer], change)
         self.seen, self._following = following, {}
-        self._cut, self._cut_now = self._cut_now or len(now) >= MOST_PATHS, False
+        self._cut, self._cut_now = self._cut_now or may_be_cut(now), False
         self.lost = False
         self.stamp += 1
         self._trim()
@@ -186,7 +185,9 @@ class Journal:
         for path, key in keys.items():
             if key == ABSENT:
                 self.own.pop(path, None)
-            elif path in self.own or (person is None and len(self.own) < MOST_PATHS):
+            elif path in self.own or (
+                person is None and len(self.own) < MOST_PATHS and len(path[1]) <= _OWN_CHARACTERS
+            ):
                 self.own[path] = key
             if path in latest:
                 latest[path].committed = key

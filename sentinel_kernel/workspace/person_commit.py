@@ -7,9 +7,10 @@ import errno
 
 from sentinel_kernel.linux import mounts
 from sentinel_kernel.workspace import change as kinds
-from sentinel_kernel.workspace.journal import MOST_PATHS, Entry, Step
+from sentinel_kernel.workspace.journal import Entry, Step
 from sentinel_kernel.workspace.layer import folder_of, status_of
 from sentinel_kernel.workspace.marks import key_of
+from sentinel_kernel.workspace.tracked import MOST_PATHS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -35,17 +35,20 @@ def table_difference(old: str | None, new: str | None, budget: Budget) -> dict[s
 
     ``columns`` has the names ``added`` and ``removed`` and how many there were (``before``) and are (``after``);
     ``rows`` counts ``added``, ``removed``, ``changed``, ``before`` and ``after``. An example is a changed field:
-    ``row``, ``column``, ``before``, ``after``. Of a new table ``head`` has the first rows.
+    ``row``, ``column``, ``before``, ``after``. Of a new table ``head`` has the first rows; of a changed one ``came``
+    and ``went`` have the header and the first rows that were added and removed, each behind its number.
     """
     before = _Table((), ()) if old is None else _read(old)
     after = _Table((), ()) if new is None else _read(new)
     if before is None or after is None:
         return None
     examples: list[dict[str, str]] = []
+    whole: dict[str, list[list[str]]] = {}
     if old is None or new is None:
         counts = {"added": len(after.rows), "removed": len(before.rows), "changed": 0}
     else:
-        counts = _compare(before, after, budget, examples)
+        counts, gone, come = _compare(before, after, budget, examples)
+        whole = {"went": _whole(before, gone, budget), "came": _whole(after, come, budget)}
     told: dict[str, Any] = {
         "columns": {
             "added": _names(after.header, before.header, budget),
@@ -56,17 +59,24 @@ def table_difference(old: str | None, new: str | None, budget: Budget) -> dict[s
         "rows": {**counts, "before": len(before.rows), "after": len(after.rows)},
         "examples": examples,
         "head": [],
+        **whole,
     }
     if old is None:
-        told["head"] = [
-            [
-                shown
-                for value in row[:_MOST_NAMES]
-                if (shown := budget.take(value, _VALUE_CHARACTERS)) is not None
-            ]
-            for row in (after.header, *after.rows[:_HEAD_ROWS])
-        ]
+        told["head"] = [_shown(row, budget) for row in (after.header, *after.rows[:_HEAD_ROWS])]
     return told
+
+
+def _shown(row: Sequence[str], budget: Budget) -> list[str]:
+    shown = (budget.take(value, _VALUE_CHARACTERS) for value in row[:_MOST_NAMES])
+    return [value for value in shown if value is not None]
+
+
+def _whole(table: _Table, places: list[int], budget: Budget) -> list[list[str]]:
+    """Return the header and the first rows of those at ``places``, each behind the number that it has in the file."""
+    if not places:
+        return []
+    rows = [[str(place + 2), *_shown(table.rows[place], budget)] for place in sorted(places)[:_HEAD_ROWS]]
+    return [["", *_shown(table.header, budget)], *rows]
 
 
 def _read(text: str) -> _Table | None:
@@ -94,8 +104,13 @@ def _names(here: Sequence[str], there: Sequence[str], budget: Budget) -> list[st
     return [name for name in shown if name is not None]
 
 
-def _compare(before: _Table, after: _Table, budget: Budget, examples: list[dict[str, str]]) -> dict[str, int]:
-    """Count rows that came, went or changed in the columns that both have, and keep examples of the latter."""
+def _compare(
+    before: _Table, after: _Table, budget: Budget, examples: list[dict[str, str]]
+) -> tuple[dict[str, int], list[int], list[int]]:
+    """Count rows that came, went or changed in the columns that both have, and keep examples of the latter.
+
+    Returns the counts, which rows went, and which came.
+    """
     known = set(after.header)
     common = [name for name in dict.fromkeys(before.header) if name in known]
     left = _columns(before, common)
@@ -113,7 +128,7 @@ def _compare(before: _Table, after: _Table, budget: Budget, examples: list[dict[
                     column, was_shown, now_shown = map(str, texts)
                     example = {"row": str(new + 2), "column": column, "before": was_shown, "after": now_shown}
                     examples.append(example)
-    return {"added": come, "removed": gone, "changed": changed}
+    return {"added": len(come), "removed": len(gone), "changed": changed}, gone, come
 
 
 def _columns(table: _Table, names: Sequence[str]) -> list[tuple[str, ...]]:
@@ -124,7 +139,7 @@ def _columns(table: _Table, names: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _by_key(
     left: list[tuple[str, ...]], right: list[tuple[str, ...]]
-) -> tuple[list[tuple[int, int]], int, int] | None:
+) -> tuple[list[tuple[int, int]], list[int], list[int]] | None:
     """Match rows by their first column where that tells them apart on both sides; None where it does not."""
     if not left or not right or not left[0]:
         return None
@@ -133,15 +148,17 @@ def _by_key(
     if len(old) != len(left) or len(new) != len(right) or not old.keys() & new.keys():
         return None
     pairs = [(place, new[key]) for key, place in old.items() if key in new]
-    return pairs, len(left) - len(pairs), len(right) - len(pairs)
+    gone = [place for key, place in old.items() if key not in new]
+    return pairs, gone, [place for key, place in new.items() if key not in old]
 
 
 def _by_place(
     left: list[tuple[str, ...]], right: list[tuple[str, ...]]
-) -> tuple[list[tuple[int, int]], int, int]:
+) -> tuple[list[tuple[int, int]], list[int], list[int]]:
     """Match rows that are the same; of those that went, and came in the same place, the n-th are one that changed."""
     pairs: list[tuple[int, int]] = []
-    gone = come = 0
+    gone: list[int] = []
+    come: list[int] = []
     run_gone: list[int] = []
     run_come: list[int] = []
     for kind, old, new in [*line_changes(left, right), (" ", -1, -1)]:
@@ -152,8 +169,8 @@ def _by_place(
         else:
             both = min(len(run_gone), len(run_come))
             pairs += zip(run_gone[:both], run_come[:both], strict=True)
-            gone += len(run_gone) - both
-            come += len(run_come) - both
+            gone += run_gone[both:]
+            come += run_come[both:]
             run_gone, run_come = [], []
             if old >= 0:
                 pairs.append((old, new))

@@ -8,8 +8,8 @@ import os
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.commit import Outcome
 from sentinel_kernel.workspace.difference import READ_BYTES, difference
-from sentinel_kernel.workspace.journal import MOST_PATHS
 from sentinel_kernel.workspace.reading import head
+from sentinel_kernel.workspace.tracked import may_be_cut
 from sentinel_kernel.workspace.undoing import undo
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _MOST_ROUNDS = 100
-"""A walk keeps track of so many changes at a time (journal.py, MOST_PATHS): more are taken back in rounds."""
+"""A walk keeps track of so many changes at a time (tracked.py): more are taken back in rounds."""
 
 _ENTRIES_BYTES = asked.ANSWER_BYTES // 2
 
@@ -31,7 +31,7 @@ _ENTRIES_BYTES = asked.ANSWER_BYTES // 2
 def begin(workspace: Workspace) -> Json:
     """Keep what is held as what the dry run starts from; refuse where it could not be brought back afterwards."""
     now, journal = workspace.held(), workspace.journal
-    if len(now) >= MOST_PATHS:
+    if may_be_cut(now):
         return asked.refusal("too_many")
     journal.note("", now)
     journal.follow(now, workspace.layers)
@@ -60,7 +60,7 @@ def end(workspace: Workspace) -> Json:
         done.failed_count, done.failed = outcome.failed_count, outcome.failed
         was, now = now, workspace.held()
         # What was put back is another file than before, and would be put back again.
-        if len(was) < MOST_PATHS or now.keys() == was.keys():
+        if not may_be_cut(was) or now.keys() == was.keys():
             break
     _count_left(workspace, now, done)
     journal.follow(now, workspace.layers)

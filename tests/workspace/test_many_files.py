@@ -27,6 +27,8 @@ def test_many_small_files(tmp_path: Path, folders: int) -> None:
     print(told)
     looked_at = min(files + folders, Bounds().entries)
     assert told["listed"] == looked_at
+    assert told["answered"] == looked_at
+    assert (told["compared"] > 100, told["exported"]) == (True, 1)
     assert bool(told["left_out"]) == (files + folders > looked_at)
     assert told["saved"] == min(files, MAXIMUM_FILES)
     assert told["not_saved"] == files - told["saved"]
@@ -34,4 +36,6 @@ def test_many_small_files(tmp_path: Path, folders: int) -> None:
     assert told["failed"] == 0
     assert told["committed"] == looked_at
     assert files - folders - 1 <= told["there"] <= files
+    assert told["discarded"] >= looked_at - folders
+    assert told["held"] <= files + folders - looked_at
     assert told["peak_bytes"] < MEMORY_BYTES

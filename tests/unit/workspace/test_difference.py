@@ -105,6 +105,8 @@ def test_a_table_tells_of_columns_rows_and_fields() -> None:
     assert told["columns"] == {"added": ["weight"], "removed": ["size"], "before": 3, "after": 3}
     assert told["rows"] == {"added": 1, "removed": 1, "changed": 1, "before": 3, "after": 3}
     assert told["examples"] == [{"row": "3", "column": "name", "before": "c", "after": "cc"}]
+    assert told["went"] == [["", "id", "name", "size"], ["3", "2", "b", "20"]]
+    assert told["came"] == [["", "id", "name", "weight"], ["4", "4", "d", "9"]]
 
 
 def test_a_new_table_shows_its_first_rows() -> None:
@@ -116,6 +118,7 @@ def test_a_new_table_shows_its_first_rows() -> None:
 def test_rows_without_a_key_are_matched_by_their_place() -> None:
     told = difference("t.csv", b"k,v\nx,1\nx,2\nx,3\n", b"k,v\nx,1\nx,5\nx,3\nx,4\n")
     assert told["rows"] == {"added": 1, "removed": 0, "changed": 1, "before": 3, "after": 4}
+    assert (told["went"], told["came"]) == ([], [["", "k", "v"], ["5", "x", "4"]])
 
 
 def test_pictures_are_told_by_their_bytes_alone_and_not_decoded() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sentinel_kernel.workspace import journal as module
+from sentinel_kernel.workspace import tracked
 from sentinel_kernel.workspace.change import Change
 from sentinel_kernel.workspace.journal import Journal
 from sentinel_kernel.workspace.layer import Layer
@@ -196,7 +197,17 @@ def test_all_steps_together_are_bounded(held: Held, monkeypatch: pytest.MonkeyPa
 def test_nothing_is_a_cells_doing_that_lies_beyond_what_is_kept_track_of(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_PATHS", 2)
+    monkeypatch.setattr(tracked, "MOST_PATHS", 2)
     held.cell("one", a="1", b="2")  # there may be more
     held.cell("two", c="3")
     assert [step.cell for step in held.journal.steps] == ["one"]
+
+
+def test_what_is_kept_track_of_is_bounded_by_the_length_of_the_paths_too() -> None:
+    found = tracked.Tracked()
+    path = "x" * 4000
+    most = tracked._MOST_CHARACTERS // len(path)
+    assert all(found.take(Change(f"{number:04}{path[4:]}", "workspace", "new")) for number in range(most))
+    assert not tracked.may_be_cut(found)
+    assert not found.take(Change(path, "workspace", "new"))
+    assert (len(found), tracked.may_be_cut(found)) == (most, True)
