@@ -72,8 +72,9 @@ class FilesEntry:
         if "fault" in event:
             self._notices.not_looked_at(str(event["fault"]))
             return
-        if "home" in event:
-            self._notices.in_home([path for path in event["home"] if isinstance(path, str)])
-            return
+        for place in ("home", "tmp"):
+            if place in event:
+                self._notices.in_own(place, [path for path in event[place] if isinstance(path, str)])
+                return
         self._notices.cell_ended(event)
         self.count(event)

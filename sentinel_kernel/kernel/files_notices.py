@@ -51,9 +51,9 @@ class FilesNotices:
         log(f"files process: {why or 'it could not be started, or was killed'}")
         self._once("not looked at", files_words.not_looked_at(), [], 0)
 
-    def in_home(self, paths: list[str]) -> None:
-        """Say once that files lie where nothing is held."""
-        self._once("home", files_words.in_home(len(paths)), paths, len(paths))
+    def in_own(self, place: str, paths: list[str]) -> None:
+        """Say once that files lie where nothing is held: in the sandbox's own ``home`` or ``tmp``."""
+        self._once(place, files_words.in_own(place, len(paths)), paths, len(paths))
 
     def _waiting(self, event: Json) -> bool:
         """Say of new files that they wait, and how they are saved, once for each reason; tell whether that was now."""

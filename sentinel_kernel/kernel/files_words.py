@@ -258,13 +258,17 @@ def not_looked_at() -> Words:
     )
 
 
-def in_home(count: int) -> Words:
-    """Return the one notice of a session that files lie in the sandbox's own home."""
+def in_own(place: str, count: int) -> Words:
+    """Return the one notice of a session that files lie in the sandbox's own ``home`` or ``tmp``."""
     verb, pronoun = ("lies", "it") if count == 1 else ("lie", "them")
+    english, chinese = {
+        "home": ("copy of the home folder", "主目录副本"),
+        "tmp": ("/tmp, above the notebook's folder", " /tmp（笔记本文件夹的上级）"),
+    }[place]
     return Words(
-        f"{files(count, chinese=False)} of this cell {verb} in the sandbox's own copy of the home folder: "
+        f"{files(count, chinese=False)} of this cell {verb} in the sandbox's own {english}: "
         "nothing there reaches this machine, and a restart, a reset or the kernel's end deletes it.",
-        f"此单元格有 {count} 个文件写在沙箱自己的主目录副本中：那里的内容不会到达此机器，"
+        f"此单元格有 {count} 个文件写在沙箱自己的{chinese}中：那里的内容不会到达此机器，"
         "重启、重置或内核结束时会被删除。",
         f"Write {pronoun} to the notebook's folder instead (a plain name such as results.csv), or move {pronoun} there "
         'with shutil.move(PATH, "."). This is said once.',

@@ -37,6 +37,8 @@ _MEMORY_STEP, _CPU_STEP, _DISK_STEP = 0.02, 20.0, 0.01
 
 _UNLIMITED_STEP_BYTES = 16 * 1024 * 1024
 _MOST_DISPLAYS = 50
+_MOUNTS = 4
+"""So many folders that are shown are named."""
 
 
 class Gauge:
@@ -249,11 +251,21 @@ class Gauge:
             (self._say("limits by", "限制方式"), str(ready.get("backend", "-"))),
             (self._say("calls refused so far", "已拒绝的系统调用"), str(host.displays.refusals)),
             *self._held(),
+            *self._mounts(),
         )
 
     def _held(self) -> tuple[tuple[str, str], ...]:
         count, size = self._host.files.held
         return ((self._say("files held", "待提交文件"), f"{count} ({size_text(size)})"),) if count else ()
+
+    def _mounts(self) -> tuple[tuple[str, str], ...]:
+        mounts = self._host.lifecycle.ready.get("mounts") or ()
+        named = [
+            f"{mount.get('target')}{' (rw)' if mount.get('mode') == 'rw' else ''}" for mount in mounts[:_MOUNTS]
+        ]
+        if len(mounts) > _MOUNTS:
+            named.append("…")
+        return ((self._say("folders shown", "已显示文件夹"), ", ".join(named)),) if named else ()
 
     def _picture(self, note: str = "") -> Json:
         view = self._view(note)

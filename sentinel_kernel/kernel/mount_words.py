@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
@@ -156,6 +157,11 @@ _WHY = {
 CODES = frozenset({*_WHY, "failed"})
 
 
+def _typed(path: str) -> str:
+    """Return a path as it is typed behind a magic or in a shell, in quotes where it needs them."""
+    return shlex.quote(rendering.printable(path, _CHARACTERS))
+
+
 class MountWords:
     """Words in one language."""
 
@@ -212,19 +218,18 @@ class MountWords:
         """Return why a folder that the profile wants written can only be read: nobody can be asked."""
         return self._say(
             "Cells may change it only once a person has agreed, and nobody can be asked here. HINT → Run the cell in a "
-            f"frontend that takes input, or agree beforehand: start the kernel with SENTINEL_WRITABLE={path}",
+            f"frontend that takes input, or agree beforehand: start the kernel with SENTINEL_WRITABLE={_typed(path)}",
             "只有在有人同意后单元格才能修改它，而此处无人可以询问。HINT → 请在支持输入的前端运行该单元格，"
-            f"或事先同意：以 SENTINEL_WRITABLE={path} 启动内核",
+            f"或事先同意：以 SENTINEL_WRITABLE={_typed(path)} 启动内核",
         )
 
     def gone(self, mounts: list[Json]) -> Json:
         """Return the page of folders that went with the sandbox, each with the line that shows it again."""
         rows = []
         for mount in mounts:
-            path = rendering.printable(str(mount.get("path")), _CHARACTERS)
-            typed = f'"{path}"' if " " in path else path
             mode = " rw" if mount.get("mode") == "rw" else ""
-            rows.append((str(mount.get("target")), f"%sentinel_mount {typed}{mode}"))
+            line = f"%sentinel_mount {_typed(str(mount.get('path')))}{mode}"
+            rows.append((str(mount.get("target")), line))
         title = self._say("Sentinel: folders are shown no more", "Sentinel：文件夹不再显示")
         note = self._say(
             "They went with the sandbox that was left. These lines show them again.",
@@ -242,7 +247,7 @@ class MountWords:
 
     def declined_to_write(self, path: str) -> str:
         """Return why a folder that the profile wants written can only be read: the person's answer holds on."""
-        shown = rendering.printable(path, _CHARACTERS)
+        shown = _typed(path)
         return self._say(
             "you were asked whether cells may write it, and did not agree; that holds until the kernel ends. "
             f"HINT → To be asked again: %sentinel_mount {shown} rw",

@@ -197,6 +197,7 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     )
     # Shallow before deep, so that no mount hides a later one. The sort is stable: masks stay behind their tree.
     mounts.sort(key=lambda entry: entry.target.count("/"))
+    linked = dict(_without_mounts(links, mounts))
     name = _safe_name(facts.identity)
     writable = [home, "/tmp", "/dev", "/proc", "/mnt"]
     writable += [entry.target for entry in mounts if entry.kind is MountKind.OVERLAY]
@@ -211,8 +212,10 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
         workspace=workspace,
         workspace_upper="workspace" if any(entry.upper == "workspace" for entry in mounts) else "",
         home=home,
-        directories=(*_EMPTY_DIRECTORIES, "/dev", "/proc", "/tmp"),
-        links=_without_mounts(links, mounts),
+        directories=tuple(
+            path for path in (*_EMPTY_DIRECTORIES, "/dev", "/proc", "/tmp") if path not in linked
+        ),
+        links=tuple(linked.items()),
         # A copy is three cheap calls where a mount is two dear ones, and half of all the mounts would be for these.
         files=(*sorted(facts.contents.items()), *_generated_files(facts.identity, name, home)),
         mounts=tuple(mounts),
@@ -259,7 +262,8 @@ def _system_entries(facts: HostFacts) -> tuple[list[MountEntry], list[tuple[str,
             MountEntry(MountKind.BIND, inside, outside, is_directory=is_folder)
             for inside, outside, is_folder in image.beside
         ]
-        links = [link for link in links if link[0] != "/var/tmp" or "/var" not in image.folders]
+        tops = {*image.folders, *dict(image.links)}
+        links = [link for link in links if link[0] != "/var/tmp" or "/var" not in tops]
         links += image.links
     directories = _SYSTEM_DIRECTORIES if image is None else ()
     for path in (*directories, *(f"/etc/{entry}" for entry in ETC_ENTRIES), *READ_ONLY_EXTRAS):

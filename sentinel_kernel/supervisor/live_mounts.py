@@ -49,6 +49,8 @@ class LiveMount(MutableRecord):
     path: str
     mode: str
     context: int
+    seen: tuple[int, int]
+    """The folder's device and inode, by which it was asked about."""
     work: str = ""
     lock: int = -1
 
@@ -113,13 +115,41 @@ class LiveMounts(Keeper):
         live = current.sandbox.live
         task = _task(current, "show", message)
         there = next((one for one in live if one.target == task.target), None)
+        before = next((one for one in live if one.path == task.path), None)
         if there is not None:
             # Of an earlier worker of this sandbox: a folder at its own place is shown once.
             done({"done": True, "mount": there.to_json()})
-            return
-        if len(live) >= MOST:
+        elif not message.get("target") and before is not None and before.target.startswith(PLACE + "/"):
+            self._show_anew(current, before, task, done)
+        elif len(live) >= MOST:
             done({"done": False, "code": "too_many", "detail": str(MOST)})
+        else:
+            self._show(current, task, done)
+
+    def _show_anew(self, current: Current, before: LiveMount, task: Task, done: Done) -> None:
+        """Show a folder that is shown in another mode, or was exchanged for another on the host, where it is shown."""
+        task = replace(task, target=before.target)
+        if (before.mode, before.seen) == (task.mode, task.identity_seen):
+            done({"done": True, "mount": before.to_json()})
             return
+
+        def shown(told: dict[str, Any]) -> None:
+            done(told)
+            if not told["done"] and told.get("code") != "no_sandbox" and self._work is None:
+                # As it was; what becomes of that, the list tells.
+                former = replace(task, mode=before.mode, identity_seen=before.seen)
+                self._show(current, former, lambda _: None)
+
+        def hidden(told: dict[str, Any]) -> None:
+            if told["done"]:
+                self._show(current, task, shown)
+            else:
+                done(told)
+
+        self._hide(current, before, hidden)
+
+    def _show(self, current: Current, task: Task, done: Done) -> None:
+        live = current.sandbox.live
 
         def heard(told: dict[str, Any], descriptors: list[int]) -> None:
             if told.get("ok") is not True or not descriptors:
@@ -129,7 +159,9 @@ class LiveMounts(Keeper):
                 done(_told(told))
                 return
             name = task.target.removeprefix(f"{PLACE}/")
-            mount = LiveMount(name, task.target, str(told["path"]), task.mode, descriptors[0])
+            mount = LiveMount(
+                name, task.target, str(told["path"]), task.mode, descriptors[0], task.identity_seen
+            )
             mount.work = str(told.get("work") or "")
             mount.lock = descriptors[1] if len(descriptors) > 1 else -1
             live.append(mount)
@@ -142,8 +174,10 @@ class LiveMounts(Keeper):
         found = next((one for one in current.sandbox.live if name in (one.name, one.target)), None)
         if found is None or not found.target.startswith(PLACE + "/"):
             done({"done": False, "code": "unknown_name", "detail": name[:200]})
-            return
+        else:
+            self._hide(current, found, done)
 
+    def _hide(self, current: Current, found: LiveMount, done: Done) -> None:
         def heard(told: dict[str, Any], _descriptors: list[int]) -> None:
             if told.get("ok") is True and found in current.sandbox.live:
                 current.sandbox.live.remove(found)
@@ -286,6 +320,7 @@ def _be_helper(sock: socket.socket, current: Current, task: Task) -> NoReturn:
         sock.detach()
         if task.kind == "show" and task.mode == "rw":
             sweep(task.work_folders)
+            sweep(os.path.dirname(task.path))
         run(own, _PIDFD, _PLACE, task)
     except BaseException:  # noqa: BLE001 - a fork must never go on with the supervisor's work
         os._exit(1)

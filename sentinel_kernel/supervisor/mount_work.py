@@ -46,18 +46,18 @@ def work_place(real: str, own: str, owner: tuple[int, int] | None, *, make: bool
 def sweep(place: str) -> None:
     """Remove the work folders in ``place`` whose supervisor is gone."""
     try:
-        names = os.listdir(place)
+        with os.scandir(place) as entries:  # what lies beside a folder of data may be very much
+            names = [entry.name for entry in entries if entry.name.startswith(_PREFIX)]
     except OSError:
         return
     for name in names:
-        if name.startswith(_PREFIX):
-            try:
-                descriptor = os.open(f"{place}/{name}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            except OSError:
-                continue
-            if try_lock_whole(descriptor):
-                discard(f"{place}/{name}")
-            os.close(descriptor)
+        try:
+            descriptor = os.open(f"{place}/{name}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        if try_lock_whole(descriptor):
+            discard(f"{place}/{name}")
+        os.close(descriptor)
 
 
 def discard(work: str) -> None:
@@ -65,8 +65,13 @@ def discard(work: str) -> None:
     import shutil  # noqa: PLC0415 - only for a folder that was written
 
     for inner in ("work", "index"):
+        # No link is followed: where cells may write the folder around it, one of that name may be a cell's.
         with contextlib.suppress(OSError):
-            os.chmod(f"{work}/{inner}", 0o700)
+            descriptor = os.open(f"{work}/{inner}", os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                os.chmod(f"/proc/self/fd/{descriptor}", 0o700)
+            finally:
+                os.close(descriptor)
     shutil.rmtree(work, ignore_errors=True)
 
 

@@ -125,7 +125,7 @@ def test_magic_shows_a_folder_and_keeps_the_variables_and_the_worker_may_die(
     refused = talk.run("open('/mnt/data/new', 'w')")
     assert refused.reply["content"]["ename"] == "OSError"
     assert "Read-only file system" in refused.reply["content"]["evalue"]
-    for magic in ("%sentinel_mount", "%sentinel_status"):
+    for magic in ("%sentinel_mount", "%sentinel_status", "%sentinel_gauge"):
         assert "/mnt/data" in boxes(talk.run(magic))[0]
     talk.run("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert talk.run("print(open('/mnt/data/table.csv').read())").text == "a\n1\n\n"

@@ -185,6 +185,32 @@ def test_folder_is_shown_in_the_running_sandbox_and_leads_to_nothing_of_the_host
     assert not [name for name in os.listdir(data.parent) if name.startswith(".sentinel")]
 
 
+def test_folder_is_shown_in_another_mode_at_the_same_place_and_work_folders_of_the_dead_are_swept(
+    shown: Shown, data: Path, identity: Identity
+) -> None:
+    target = shown.add(data)["mount"]["target"]
+    write = f"got['wrote'] = tried(lambda: open({target!r} + '/new', 'w').write('x'))"
+    assert shown.inside(write) == {"wrote": "EROFS"}
+    # One that a supervisor left when it was killed, and in it what a cell may put there: a link to elsewhere.
+    left = own_folder(identity, data.parent / ".sentinel-work-left")
+    elsewhere = own_folder(identity, data.parent / "elsewhere")
+    elsewhere.chmod(0o755)
+    (left / "work").symlink_to(elsewhere)
+    assert shown.add(data, "rw")["mount"]["target"] == target
+    assert shown.inside(write) == {"wrote": 1}
+    assert (data / "new").read_text() == "x"
+    assert (left.exists(), elsewhere.stat().st_mode & 0o777) == (False, 0o755)
+    for _ in range(2):
+        assert shown.add(data)["mount"]["target"] == target
+        assert shown.inside(write) == {"wrote": "EROFS"}
+    # Another folder of the same name is another one, also where the first has not gone.
+    data.rename(data.parent / "former")
+    own_folder(identity, data)
+    assert shown.add(data)["mount"]["target"] == target
+    assert shown.inside(f"got['names'] = os.listdir({target!r})") == {"names": []}
+    assert len(shown.mount("list")["mounts"]) == 1
+
+
 def test_secrets_stay_hidden_and_links_and_mounts_below_are_told_of(
     shown: Shown, data: Path, identity: Identity, closing: contextlib.ExitStack
 ) -> None:

@@ -31,6 +31,7 @@ told = {
     "tree": open("/usr/share/tree").read(),
     "git": os.path.exists("/usr/bin/git"),
     "python": said(sys.executable, "-c", "print(6 * 7)"),
+    "links": [os.readlink("/opt"), *os.listdir("/opt")],
     "passwd": "nologin" in open("/etc/passwd").read(),
 }
 open("/usr/share/tree", "w").write("changed")
@@ -51,6 +52,9 @@ def tree(identity: Identity, place: Path) -> Path:
     for name in ("sh", "ls", "cat"):
         (root / "bin" / name).symlink_to("busybox")
     (root / "usr" / "share" / "tree").write_text("mine")
+    # At the places of folders that the sandbox makes where a tree has nothing.
+    (root / "opt").symlink_to("usr/share")
+    (root / "var").symlink_to("/usr")
     if os.geteuid() == 0:
         subprocess.run(["chown", "-R", f"{identity.uid}:{identity.uid}", str(root)], check=True)
     return root
@@ -77,6 +81,7 @@ def test_programs_are_the_trees_and_python_is_the_hosts(
         "tree": "mine",
         "git": False,
         "python": "42",
+        "links": ["usr/share", "tree"],
         "passwd": True,
         "changed": "changed",
     }
