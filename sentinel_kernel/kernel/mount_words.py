@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json
 
 _CHARACTERS = 200
+_MOST_NAMED, _NAME_CHARACTERS = 6, 60
 _FAILED = (
     (
         "it did not work ({detail}). Nothing has changed. HINT → Try again; `sentinel-kernel "
@@ -179,8 +180,12 @@ class MountWords:
         why = self._say(english, chinese).format(detail=detail)
         return self._say(f"the folder {shown!r} is not shown: {why}", f"文件夹 {shown!r} 未显示：{why}")
 
-    def question(self, path: str, mode: str, *, looked_through: bool = True, profile: str = "") -> str:
-        """Return the question about a folder; ``profile`` names the profile that asks for it, if one does."""
+    def question(self, path: str, mode: str, told: Json, *, profile: str = "") -> str:
+        """Return the question about a folder, of which ``told`` says what was found in it.
+
+        ``profile`` names the profile that asks for it, if one does.
+        """
+        looked_through, secrets = told.get("looked_through") is not False, self._secrets(told)
         shown = rendering.printable(path, _CHARACTERS)
         who = self._say(
             f"the profile {profile!r} wants" if profile else "this cell wants",
@@ -188,9 +193,9 @@ class MountWords:
         )
         if mode == "ro":
             return self._say(
-                f"asks: {who} to read the folder {shown} of the host, and all below it. "
+                f"asks: {who} to read the folder {shown} of the host, and all below it.{secrets} "
                 "Allow it until the sandbox ends? [y] yes, [n] no: ",
-                f"询问：{who}读取主机文件夹 {shown} 及其下所有内容。是否允许，直到沙箱结束？[y] 是，[n] 否：",
+                f"询问：{who}读取主机文件夹 {shown} 及其下所有内容。{secrets}是否允许，直到沙箱结束？[y] 是，[n] 否：",
             )
         more = self._say(
             "" if looked_through else " It is too large to be looked through for what the host would run.",
@@ -198,11 +203,34 @@ class MountWords:
         )
         return self._say(
             f"asks: {who} to change the folder {shown} of the host itself: files there are written and deleted "
-            f"at once, nothing is held back or can be taken back.{more} Allow it until the kernel ends? "
+            f"at once, nothing is held back or can be taken back.{more}{secrets} Allow it until the kernel ends? "
             "[y] yes, [n] no: ",
-            f"询问：{who}直接修改主机文件夹 {shown}：其中的文件会立即写入和删除，不会保留，也无法撤销。{more}"
+            f"询问：{who}直接修改主机文件夹 {shown}：其中的文件会立即写入和删除，不会保留，也无法撤销。{more}{secrets}"
             "是否允许，直到内核结束？[y] 是，[n] 否：",
         )
+
+    def _secrets(self, told: Json) -> str:
+        """Return what the person is to know of secrets in the folder: which are covered, and which could be read."""
+        text = ""
+        if told.get("homes"):
+            text += self._say(
+                " Hidden files of homes in it (.ssh, .config ...) stay covered.",
+                "其中用户主目录里的隐藏文件（.ssh、.config 等）仍不可见。",
+            )
+        named = [f"'{rendering.printable(str(one), _NAME_CHARACTERS)}'" for one in told.get("secrets") or ()]
+        if named:
+            names = ", ".join(named[:_MOST_NAMED])
+            more = self._say(" and more", " 等") if len(named) > _MOST_NAMED else ""
+            text += self._say(
+                f" These sound like secrets, and CELLS COULD READ THEM: {names}{more}.",
+                f"以下名称像是密钥或密码，单元格将能读取它们：{names}{more}。",
+            )
+        if told.get("looked_through") is False:
+            text += self._say(
+                " It is too large to be looked through for secrets.",
+                "它太大，无法逐一检查其中是否有密钥或密码。",
+            )
+        return text
 
     def nobody(self, path: str) -> str:
         """Return the refusal where nobody can be asked."""

@@ -83,9 +83,7 @@ class Mounting:
                 fields = {"do": "add", "path": real, "mode": wanted.mode, "identity": told.get("identity")}
                 self._request(fields, current, lambda added: done(self._words.shown(added)), failed)
 
-            prompt = self._words.question(
-                real, wanted.mode, looked_through=told.get("looked_through") is not False
-            )
+            prompt = self._words.question(real, wanted.mode, told)
             self._host.questions.ask(cell, prompt, _YES, current(answered))
 
         self._request({"do": "look", "path": path, "mode": wanted.mode}, current, looked, failed)
@@ -160,9 +158,7 @@ class Mounting:
         elif not self._host.questions.reaches(cell):
             only_read(self._words.nobody_to_write(path))
         else:
-            looked_through = told.get("looked_through") is not False
-            profile = self._host.lifecycle.profile
-            prompt = self._words.question(path, "rw", looked_through=looked_through, profile=profile)
+            prompt = self._words.question(path, "rw", told, profile=self._host.lifecycle.profile)
             self._host.questions.ask(cell, prompt, _YES, answered)
 
     # --- the supervisor

@@ -148,6 +148,7 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     sizes: Sizes,
     most: Sizes | None = None,
     hidden: Sequence[str],
+    in_homes: Sequence[str] = (),
     data_mounts: Sequence[tuple[str, str]],
     overlay_writes: bool,
     environment: Mapping[str, str],
@@ -158,6 +159,7 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
 ) -> BootPlan:
     """Compute the plan of one sandbox.
 
+    ``in_homes`` are entries of homes (policy/home_like.py) that are there, to be covered with all that is in them.
     ``data_mounts`` are (host path, 'ro' | 'overlay' | 'rw') of the profile. ``overlay_writes`` False makes the
     workspace read-only. ``sockets`` are bound inside for the supervisor.
     ``absent_inside`` is a path of the host that must not be visible inside.
@@ -188,6 +190,8 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
         _add_user_directory(shown, facts, path, mode, f"data{index}")
     _add_python(shown, facts, workspace)
     secret = hidden_paths(workspace, facts.home, hidden)
+    # What is no fact of the machine's here is covered by its bare name, and what lies in it with it.
+    secret = [path for path in secret if not any(is_within(path, one) for one in in_homes)] + list(in_homes)
     shown = with_names_covered(facts, [*mounts, *shown], shown, secret)
     mounts += shown
     mounts += masks_of(facts, mounts, [entry.target for entry in shown], secret, absent_inside)

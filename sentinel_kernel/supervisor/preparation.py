@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 
-from sentinel_kernel.audit.place import REQUIRED, hidden_folder, read_audit_settings, settings_beside
-from sentinel_kernel.errors import BootError, ProtocolError, SentinelError
+from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.own_limits import parse_limits, raise_ceiling, with_own
 from sentinel_kernel.policy.plan import Sizes, largest
-from sentinel_kernel.policy.planning import cache_folder, hidden_paths, make_plan
+from sentinel_kernel.policy.planning import cache_folder, make_plan
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.record import Record, replace
 from sentinel_kernel.supervisor.backend import VARIABLE
 from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts
 from sentinel_kernel.supervisor.filter import build_filter
+from sentinel_kernel.supervisor.hidden_places import hidden_places
+from sentinel_kernel.supervisor.home_entries import covered_at_start
 from sentinel_kernel.supervisor.interpreter import python_paths
 from sentinel_kernel.supervisor.meeting_place import base_directory
 from sentinel_kernel.supervisor.worker_link import init_argv
@@ -39,10 +40,6 @@ _DEFAULT_SHM_BYTES = 256 << 20
 # receiving 50 MB takes. Init's interpreter alone hears of it: workers take it out of the environment.
 _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 _THREAD_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-
-_LABS_AUDIT = (
-    "This lab records every kernel: open the notebook in another folder, or ask who looks after the lab."
-)
 
 
 class StartRequest(Record):
@@ -187,18 +184,8 @@ def prepare(
         request.python, request.python_facts, interpreter_cache() if request.cached else "", writable
     )
     # Ours too: what was saved from other sandboxes, the filters that the next one will trust, the doors of spares.
-    hidden = (
-        *profile.filesystem.hidden,
-        *request.hidden,
-        artifact_store(),
-        cache_directory(),
-        interpreter_cache(),
-        base_directory(),
-        *([audit] if (audit := _audit_folder(request)) else ()),
-    )
-    # A hidden name may be a link into a folder that is shown too: what it leads to is hidden with it.
-    named = hidden_paths(request.workspace, home, hidden)
-    hidden = (*hidden, *(real for path in named if (real := os.path.realpath(path)) != path))
+    ours = (artifact_store(), cache_directory(), interpreter_cache(), base_directory())
+    hidden, named = hidden_places(request, home, (*profile.filesystem.hidden, *request.hidden, *ours))
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
     if profile.filesystem.rootfs:
         from sentinel_kernel.supervisor.root_tree import read_root_tree  # noqa: PLC0415 - few profiles name one
@@ -221,6 +208,16 @@ def prepare(
         environment["VIRTUAL_ENV"] = python.prefix
     elif os.path.isdir(os.path.join(python.prefix, "conda-meta")):
         environment["CONDA_PREFIX"] = python.prefix
+    data = [
+        *_data_folders(profile, request.workspace, home, named, python),
+        *([(os.path.realpath(wheels), "ro")] if wheels else []),
+    ]
+    kept = (
+        request.workspace,
+        *(path for path, _ in data),
+        *(python.prefix, python.base_prefix, os.path.dirname(python.executable), *python.module_directories),
+        *(package_directory, os.path.dirname(absent_inside)),
+    )
     plan = make_plan(
         workspace=request.workspace,
         facts=facts,
@@ -229,10 +226,8 @@ def prepare(
             [profiles_sizes, ceiling, *(resolve_sizes(other, len(processors)) for other in reachable)]
         ),
         hidden=hidden,
-        data_mounts=[
-            *_data_folders(profile, request.workspace, home, named, python),
-            *([(os.path.realpath(wheels), "ro")] if wheels else []),
-        ],
+        in_homes=covered_at_start(request.workspace, [path for path, _ in data], kept),
+        data_mounts=data,
         overlay_writes=profile.filesystem.allow_write_overlay,
         environment=environment,
         argv=request.payload or init_argv(python.executable),
@@ -245,6 +240,9 @@ def prepare(
         from sentinel_kernel.supervisor.network.fence import with_way_out  # noqa: PLC0415 - most have no way out
 
         plan = with_way_out(plan, profile.name, needed=needed)
+        from sentinel_kernel.supervisor.certificates import with_certificates  # noqa: PLC0415 - as above
+
+        plan = with_certificates(plan, os.environ)
     return Preparation(
         profile, plan, reachable, ceiling, python.module_directories, tuple(hidden), request.hosts
     )
@@ -272,16 +270,6 @@ def _data_folders(
 
     real = [os.path.realpath(path) for path in hidden]
     return data_folders(profile, workspace, home, (*hidden, *real), python)
-
-
-def _audit_folder(request: StartRequest) -> str:
-    """Return the audit's folder, empty without one. Raises BootError where a lab requires an audit that can't be."""
-    environment = {**os.environ, **request.audit}
-    if request.audit.get(REQUIRED):
-        beside = settings_beside(environment, request.workspace)
-        if beside.problem:
-            raise BootError("audit", 0, beside.problem, _LABS_AUDIT)
-    return hidden_folder(read_audit_settings(environment))
 
 
 def resolve_sizes(profile: Profile, processors: int) -> Sizes:

@@ -20,8 +20,9 @@ from sentinel_kernel.abi.sched import CloneFlags
 from sentinel_kernel.linux import mounts, namespaces
 from sentinel_kernel.linux.files import open_without_links
 from sentinel_kernel.policy.plan import is_within
-from sentinel_kernel.policy.shown_folder import PLACE, RUN_BY_THE_HOST, objection
-from sentinel_kernel.record import MutableRecord
+from sentinel_kernel.policy.shown_folder import PLACE, RUN_BY_THE_HOST, Surroundings, objection
+from sentinel_kernel.record import MutableRecord, replace
+from sentinel_kernel.supervisor.home_entries import covered_below, secrets_left
 from sentinel_kernel.supervisor.mount_layers import Refused, Source, Task, built, join, owned_tree
 from sentinel_kernel.supervisor.mount_work import discard, work_place
 
@@ -57,7 +58,7 @@ def run(sock: socket.socket, sandbox: int, place: int, task: Task) -> NoReturn:
     try:
         match task.kind:
             case "look":
-                answer = _look(task)
+                answer = _look(task)[0]
             case "show":
                 answer = _show(sandbox, place, task, made, descriptors)
             case _:
@@ -78,8 +79,11 @@ def run(sock: socket.socket, sandbox: int, place: int, task: Task) -> NoReturn:
     os._exit(0)
 
 
-def _look(task: Task) -> dict[str, Any]:
-    """Find out what the path leads to, and whether it may be shown; nothing is changed."""
+def _look(task: Task) -> tuple[dict[str, Any], Surroundings]:
+    """Find out what the path leads to, and whether it may be shown; nothing is changed.
+
+    Returns what is told of it, and what is covered there, entries of homes included.
+    """
     path = task.path
     try:
         real = os.path.realpath(path, strict=True)
@@ -102,17 +106,24 @@ def _look(task: Task) -> dict[str, Any]:
     below = [point for point in _mount_points() if point != real and is_within(point, real)]
     if below and not task.started_by_root:
         raise Refused("mounts_below", below[0])
-    looked_through = True
+    around = task.around or Surroundings("/", (), ())
+    in_homes, looked_through = covered_below(real)
+    around = replace(around, hidden=(*around.hidden, *in_homes))
     if task.mode == "rw":
+        if any(os.path.dirname(path) == real for path in in_homes):
+            raise Refused("host_runs", in_homes[0])
         looked_through = _look_through(real)
         if work_place(real, task.work_folders, None, make=False) is None:
             raise Refused("no_work_folder", os.path.dirname(real))
-    return {
+    told = {
         "path": real,
         "identity": [status.st_dev, status.st_ino],
         "below": below[:1],
         "looked_through": looked_through,
+        "homes": bool(in_homes),
+        "secrets": secrets_left(real, around.hidden) if task.kind == "look" else [],
     }
+    return told, around
 
 
 def _look_through(real: str) -> bool:
@@ -137,7 +148,8 @@ def _look_through(real: str) -> bool:
 
 
 def _show(sandbox: int, place: int, task: Task, made: _Made, descriptors: list[int]) -> dict[str, Any]:
-    seen = _look(task)
+    seen, around = _look(task)
+    task = replace(task, around=around)
     real: str = seen["path"]
     if tuple(seen["identity"]) != task.identity_seen:
         raise Refused("changed", real)

@@ -26,6 +26,7 @@ from sentinel_kernel.kernel.audit_page import AuditPage, _trouble
 from sentinel_kernel.supervisor import preparation
 from sentinel_kernel.supervisor.audit_delivery import AuditDelivery
 from sentinel_kernel.supervisor.audit_process import AuditProcess, _packet
+from sentinel_kernel.supervisor.hidden_places import audit_folder
 from sentinel_kernel.supervisor.recorded import _MOST_KINDS, Refusals
 from sentinel_kernel.supervisor.recorder import Recorder
 from sentinel_kernel.supervisor.remedies import describe
@@ -93,10 +94,10 @@ def test_a_lab_that_requires_the_audit_starts_no_sandbox_without(tmp_path: Path)
     message = {"profile": "strict", "python": "python3", "workspace": str(state / "work")}
     asked = {"SENTINEL_AUDIT": "", "XDG_STATE_HOME": "", "HOME": str(tmp_path)}
     without = preparation.parse_start({**message, "audit": asked})
-    assert preparation._audit_folder(without) == str(state)
+    assert audit_folder(without) == str(state)
     required = preparation.parse_start({**message, "audit": {**asked, REQUIRED: "on"}})
     with pytest.raises(BootError, match="cells could read it") as raised:
-        preparation._audit_folder(required)
+        audit_folder(required)
     words = describe(raised.value)
     assert words["step"] == "audit"
     assert "lab" in words["remedy_en"]
@@ -105,7 +106,7 @@ def test_a_lab_that_requires_the_audit_starts_no_sandbox_without(tmp_path: Path)
     elsewhere = preparation.parse_start(
         {**message, "workspace": "/nowhere", "audit": {**asked, REQUIRED: "on"}}
     )
-    assert preparation._audit_folder(elsewhere) == str(state)
+    assert audit_folder(elsewhere) == str(state)
 
 
 def test_what_the_notebook_shows_of_the_audit_has_chinese_words(tmp_path: Path) -> None:
