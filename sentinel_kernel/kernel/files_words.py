@@ -47,6 +47,10 @@ _HELD = {
         "waits for %sentinel_commit: no plain data by its name",
         "等待 %sentinel_commit：名称不属于纯数据",
     ),
+    "settings": (
+        "waits for %sentinel_commit: it says what a program is to run or load",
+        "等待 %sentinel_commit：其中写明了程序要运行或加载的内容",
+    ),
     "sparse": ("waits for %sentinel_commit: it is mostly empty space", "等待 %sentinel_commit：内容大多为空"),
 }
 """Codes of policy/committable.py in English and Chinese."""
@@ -210,6 +214,10 @@ _WAITING = {
     "model": (
         "a model or pickle: loading it runs code in it",
         "加载模型或 pickle 会运行其中的代码",
+    ),
+    "settings": (
+        "it says what a program is to run, load or fetch: programs of this machine may follow it",
+        "其中写明了程序要运行、加载或下载的内容，此机器上的程序可能会照做",
     ),
     "sparse": ("it says to be far longer than what is stored of it", "它声称的长度远大于实际存储的内容"),
     "waits": (

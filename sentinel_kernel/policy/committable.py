@@ -80,6 +80,9 @@ MODEL: Final = "model"
 WAITS: Final = "waits"
 """It is no plain data by its name: a program of the host may run, load or follow it; as above."""
 
+SETTINGS: Final = "settings"
+"""It says what a program is to run, load or fetch (policy/launch_keys.py); as above."""
+
 # What is committed by itself: results that programs read as data and run nothing of.
 _DATA_ENDINGS = frozenset(
     {
@@ -114,6 +117,7 @@ _MODEL_ENDINGS = frozenset(
 # Names that programs of the host follow although they end like data.
 _FOLLOWED_NAMES = (
     "package.json", "package-lock.json", "npm-shrinkwrap.json", "composer.json", "opencode.json", "crush.json",
+    "nodemon.json", "devbox.json", "dub.json", "cspell.json", "rescript.json", "dprint.json",
     "bower.json", "deno.json", "jsr.json", "lerna.json", "nx.json", "turbo.json", "rush.json", "angular.json",
     "nest-cli.json", "vercel.json", "now.json", "netlify.json", "firebase.json", "wrangler.json", "renovate.json",
     "biome.json", "cdk.json", "serverless.json", "samconfig.json", "sfdx-project.json", "app.json", "elm.json",
@@ -203,6 +207,11 @@ def why_waiting(path: str, size: int, stored: int) -> str:
     if by_itself(path):
         return SPARSE if size > _SPARSE_TIMES * stored + _SPARSE_BYTES else ""
     return MODEL if _ending(folded(path.rpartition("/")[2])) in _MODEL_ENDINGS else WAITS
+
+
+def may_be_settings(path: str) -> bool:
+    """Tell whether programs of the host read files of this ending for their settings."""
+    return _ending(folded(path.rpartition("/")[2])) == "json"
 
 
 def _is_plain(path: str, names: list[str]) -> bool:

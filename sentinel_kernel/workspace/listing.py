@@ -18,6 +18,7 @@ from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.change import Change
 from sentinel_kernel.workspace.deleted_folder import contents_of
 from sentinel_kernel.workspace.giving_up import Settled
+from sentinel_kernel.workspace.launching import why_new_waits
 from sentinel_kernel.workspace.layer import MAXIMUM_DEPTH, MAXIMUM_PATH_BYTES, open_plain, status_of
 from sentinel_kernel.workspace.marks import (
     committed_as,
@@ -197,7 +198,7 @@ class _Walk:
         reason = reason or self._reason(path, name) or (committable.EXECUTABLE if program else "")
         conflict = lower is not None and _is_newer(level, name, lower)
         is_new = lower is None and not reason
-        waits = committable.why_waiting(path, upper.st_size, upper.st_blocks * 512) if is_new else ""
+        waits = why_new_waits(level.upper, path, upper) if is_new else ""
         yield Change(
             path=path,
             layer=self._layer.name,

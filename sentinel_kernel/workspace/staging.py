@@ -8,10 +8,12 @@ import os
 import stat
 
 from sentinel_kernel.linux.leases import is_kept, release_lease, take_lease
+from sentinel_kernel.policy.committable import may_be_settings
 from sentinel_kernel.policy.disk_reserve import reserve
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.copying import copy_data, keeps_holes
 from sentinel_kernel.workspace.host_folder import ChangedMeanwhile, make_unfinished
+from sentinel_kernel.workspace.launching import are_settings
 from sentinel_kernel.workspace.layer import Parents, open_plain, status_of
 from sentinel_kernel.workspace.marks import key_of
 
@@ -118,7 +120,7 @@ class Staging:
         staged = Staged(change, folder, unfinished, writer, status)
         try:
             copy_data(reader, writer, status.st_size, give_way)
-            if key_of(os.fstat(reader)) != staged.cell:
+            if key_of(os.fstat(reader)) != staged.cell or self._launches(change.path, writer):
                 self.drop(staged)
                 return None
             with self._host.acting():
@@ -129,6 +131,17 @@ class Staging:
             self.drop(staged)
             raise
         return staged
+
+    def _launches(self, path: str, writer: int) -> bool:
+        """Tell whether a copy that nobody was asked about says what to run: the cell's file may be another since."""
+        if self._waits or not may_be_settings(path):
+            return False
+        with self._host.acting():
+            copy = os.open(f"/proc/self/fd/{writer}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return are_settings(copy)
+        finally:
+            os.close(copy)
 
     @staticmethod
     def _kept_mode(change: Change, folder: int) -> int | None:

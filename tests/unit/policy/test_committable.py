@@ -87,6 +87,7 @@ def test_a_plain_result_is_committed_by_itself(path: str) -> None:
         "x.xlsm",
         "pic.svg",
         "composer.json",
+        "nodemon.json",
         "opencode.json",
         "pylintrc",
         "config/x.json",
