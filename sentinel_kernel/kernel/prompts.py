@@ -79,15 +79,18 @@ def looks_like_ours(prompt: str) -> bool:
     for character in unicodedata.normalize("NFKD", prompt).casefold():
         if character.isascii() or character in _LISTED:
             letters.append(character)
-        elif (kind := unicodedata.category(character)[0]) in "LNSP":
-            name = unicodedata.name(character, "")
-            known = name.startswith(_KNOWN) and "SMALL CAPITAL" not in name
+        elif (exact := unicodedata.category(character)) in _SEEN or exact[0] in "LNSP":
+            kind, name = exact[0], unicodedata.name(character, "")
+            known = name.startswith(_KNOWN) and "SMALL CAPITAL" not in name and exact not in _SEEN
             if kind in "SP":  # marks of any writing may look like strokes; lines of a box do not
                 known = name.startswith("BOX DRAWINGS ") and "VERTICAL" not in name
             letters.append("\ufffd" if known else _ANY)
     shown = "".join(letter for letter in letters if letter.isalnum() or letter in _MARKS)
     return _LATIN.search(shown) is not None
 
+
+_SEEN = frozenset({"Mc", "Co", "Cn"})
+"""Marks that take a place of their own, and what fonts may draw as they like."""
 
 _LISTED = frozenset("".join(_LOOKS_LIKE.values()))
 _MARKS = _LISTED | {_ANY, "\ufffd"}

@@ -66,12 +66,12 @@ _PICTURES: dict[str, Callable[[object], bool]] = {
     "root": _are_words,
 }
 _RECORDS: dict[str, Callable[[object], bool]] = {
-    "name": _is_name,
+    "name": _are_words,
     "data": _is_flag,
     "display": _is_flag,
     "mime_prefix": _are_words,
 }
-"""What scrapbook and MyST keep of an output under ``scrapbook``."""
+"""What scrapbook, MyST and papermill keep of an output, under ``scrapbook`` and ``papermill``; no page reads it."""
 
 EMBEDDED: dict[str, Callable[[object], bool]] = {
     "actions": _are_actions,
@@ -106,7 +106,7 @@ def clean(metadata: dict[str, Any], types: Collection[str] = ()) -> tuple[bool, 
             if isinstance(options, dict):
                 kept["embed_options"] = _kept(options, EMBEDDED)
                 kinds |= {held.ACTIVE} if kept["embed_options"] != options else set()
-        elif key == "scrapbook" and isinstance(value, dict):
+        elif key in ("scrapbook", "papermill") and isinstance(value, dict):
             kept = _kept(value, _RECORDS)
         elif key in _PICTURES and _PICTURES[key](value):
             continue

@@ -29,6 +29,12 @@ _HTML = re.compile(r"HTML(?:Math)?(?:Model|View)")
 _STYLE = re.compile(r".*(?:Style|Layout)(?:Model|View)")
 _LINK = re.compile(r"(?:Directional)?Link(?:Model|View)")
 _MEDIA = re.compile(r"(?:Image|Audio|Video)(?:Model|View)")
+_TYPED = re.compile(r"(?:Text|Textarea|Password|Combobox)(?:Model|View)")
+"""What their ``value`` holds a person may type; all other texts pages may typeset."""
+
+_MATHEMATICS = re.compile(r"\$|\\(?:[(\[]|begin\b)")
+"""Where one of these is, a page looks for LaTeX."""
+
 _LINKED = frozenset({"value", "index", "selected_index", "max", "min", "disabled", "step"})
 _URL = re.compile(
     r"(?:https?|wss?|ftp):/|^(?:https?|wss?|ftp|file|blob|filesystem|vbscript):|^//|javascript:"
@@ -46,7 +52,7 @@ _MOST, _LONGEST_ID, _LONGEST_NAME = 20_000, 128, 100
 class _Model:
     """What is known of one model."""
 
-    __slots__ = ("html", "link", "module", "names", "style")
+    __slots__ = ("html", "link", "module", "names", "style", "typed")
 
     def __init__(self, names: tuple[Any, ...]) -> None:
         self.names = names
@@ -55,6 +61,7 @@ class _Model:
         self.html = any(_HTML.fullmatch(name) for name in both)
         self.style = any(_STYLE.fullmatch(name) for name in both)
         self.link = any(_LINK.fullmatch(name) for name in both)
+        self.typed = bool(both) and all(_TYPED.fullmatch(name) for name in both)
 
 
 class Models:
@@ -169,6 +176,9 @@ class Models:
                     changed = True
             elif foreign and isinstance(value, dict | list):
                 changed |= self._deep(value, rules, kinds)
+            elif isinstance(value, list) and (labels := [_label(one) for one in value]) != value:
+                state[key] = labels
+                changed = True
         return changed, kinds
 
     def _settings(self, model: _Model | None, state: dict[str, Any], kinds: set[str]) -> bool:
@@ -203,7 +213,7 @@ class Models:
         foreign = model is None or model.module not in _CORE
         if foreign or (model is not None and model.html and key in ("value", "placeholder", "description")):
             return self._text(value, rules, kinds, foreign=foreign)
-        return value
+        return value if model is not None and model.typed and key == "value" else _label(value)
 
     def _deep(self, value: Any, rules: Outputs, kinds: set[str]) -> bool:  # noqa: ANN401 - what JSON holds
         """Make all texts in a value of a model that is not ipywidgets' own harmless; tell whether any was changed."""
@@ -262,6 +272,15 @@ class Models:
 
 def _is_name(value: object) -> bool:
     return value is None or (isinstance(value, str) and len(value) <= _LONGEST_NAME and value.isascii())
+
+
+def _label(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
+    """Return what stands for a text that a page may typeset: LaTeX that makes no links and styles."""
+    if not isinstance(value, str) or "\\" not in value or _MATHEMATICS.search(value) is None:
+        return value
+    from sentinel_kernel.kernel.filtering import markdown  # noqa: PLC0415 - when it is first needed
+
+    return markdown.latex(value)
 
 
 def _is_page_class(one: str) -> bool:

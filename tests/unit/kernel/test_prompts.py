@@ -37,6 +37,8 @@ from sentinel_kernel.kernel.prompts import looks_like_ours, told_apart
         "\u00a7entinel",
         "Sentine\u2016",
         "Sentine\u2551",  # of a box
+        "Sentine\u093e",  # a vowel of Devanagari, a stroke of its own
+        "Sentine\ue000",  # whatever a font draws there
     ],
 )
 def test_what_looks_like_the_hosts_mark_is_marked(prompt: str) -> None:

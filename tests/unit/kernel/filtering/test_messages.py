@@ -202,6 +202,30 @@ def test_texts_of_other_widgets_stay() -> None:
     assert messages.filter("comm_msg", content, RULES) == Filtered()
 
 
+def test_latex_of_labels_makes_no_links_and_what_is_typed_stays() -> None:
+    link = r"$\href{http://evil.example/}{x}$"
+    plain = r"$\alpha$ \beta"
+    for name, key, value in (
+        ("LabelModel", "value", link),
+        ("IntSliderModel", "description", link),
+        ("TextModel", "description", link),
+        ("RadioButtonsModel", "_options_labels", [plain, link]),
+        ("AccordionModel", "titles", [link]),
+    ):
+        content = opened(name, **{key: value})
+        assert Messages().filter("comm_open", content, RULES).changed, name
+        state = content["data"]["state"][key]
+        assert "href" not in str(state), name
+        assert plain in state or value != [plain, link]
+    for name, key, value in (
+        ("TextareaModel", "value", link),
+        ("LabelModel", "value", plain),
+        ("LabelModel", "value", r"C:\data"),
+    ):
+        content = opened(name, **{key: value})
+        assert not Messages().filter("comm_open", content, RULES).changed, name
+
+
 def test_a_model_stays_what_it_is() -> None:
     messages = Messages()
     messages.filter("comm_open", opened("TextModel", value=EVIL), RULES)
