@@ -47,6 +47,12 @@ class CellCalls:
         """Have the final counts of a cell's violations sent; then call ``ended``."""
         self._ask(protocol.OP_END_CELL, fields, ended)
 
+    def answered(self, fields: Json) -> None:
+        """Tell of a cell that the host answered itself, which ``fields`` describe, for the audit."""
+        link = self._lifecycle.link
+        if link is not None and not link.gone:
+            link.request(protocol.OP_ANSWERED, fields, lambda _reply: None, CELL_SECONDS)
+
     def interrupt(self, done: Callable[[], None]) -> None:
         """Send SIGINT to the worker and its children, from outside; then call ``done``."""
         link = self._lifecycle.link

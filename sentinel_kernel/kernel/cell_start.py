@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
-from sentinel_kernel.kernel.cell_record import begin_fields
+from sentinel_kernel.kernel.cell_record import begin_fields, end_fields
 from sentinel_kernel.kernel.cells import Stage
 from sentinel_kernel.kernel.files_arguments import FilesWanted
 from sentinel_kernel.kernel.lifecycle import State
@@ -284,6 +284,8 @@ class CellStart:
         count = execution.last_count + 1
         if self._host.lifecycle.state is State.UNAVAILABLE and not cell.silent:
             execution.last_count = count
+        cell.ename = str(error.get("ename") or "")
+        self._host.cell_calls.answered({**begin_fields(cell), **end_fields(cell)})
         answer_cell(self._host.outbox, cell, error, count)
         execution.finish(cell)
 

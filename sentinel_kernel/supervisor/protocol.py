@@ -51,6 +51,8 @@ OP_WATCH = "watch"
 """Whether the host wants EVENT_USAGE (``on``)."""
 OP_AUDIT = "audit"
 """Asks for the audit's state, once all that was reported so far is written."""
+OP_ANSWERED = "answered"
+"""A cell that the host has answered itself, as where its magic fails (the fields of its begin and its end)."""
 OP_WORDS = "words"
 """The words (``semantic_msg``, ``hint``, ``remedy`` ...) that the person was shown for the refusal ``violation``."""
 

@@ -65,6 +65,7 @@ class Service:
             protocol.OP_WORDS: session.words,
             protocol.OP_SPARE: session.spare,
             protocol.OP_STOP: self._stop,
+            protocol.OP_ANSWERED: session.answered,
         }
 
     def run(self) -> None:

@@ -92,7 +92,10 @@ def test_a_kernels_session_can_be_looked_up(tmp_path: Path) -> None:
         assert "<script" not in html
         assert str(path) in shown(book.run("%sentinel_status"))
         book.run("%sentinel_profile datascience")
+        book.run("%sentinel_profile nosuch\nx = 2")
         written(book)
+        [failed] = rows(path, "SELECT status, result, lines FROM executions WHERE command LIKE '%nosuch%'")
+        assert failed == ("error", "UsageError", 2)  # which the host answers itself
         first, second, third, *_ = rows(
             path,
             "SELECT command, status, result, refusals, profile, rung, actor, lines FROM executions ORDER BY id",
