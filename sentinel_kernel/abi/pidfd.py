@@ -5,6 +5,9 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+PROCESS_GROUP: Final = 1 << 2
+"""PIDFD_SIGNAL_PROCESS_GROUP of pidfd_send_signal(2), Linux 6.9."""
+
 GET_INFO: Final = 0xC040FF0B
 """_IOWR(PIDFS_IOCTL_MAGIC, 11, struct pidfd_info), Linux 6.13."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import select
 import os
 import signal
 
-from sentinel_kernel.abi.pidfd import GET_INFO, INFO, INFO_EXIT
+from sentinel_kernel.abi.pidfd import GET_INFO, INFO, INFO_EXIT, PROCESS_GROUP
 from sentinel_kernel.abi.prctl import (
     LINUX_CAPABILITY_VERSION_3,
     PR_CAP_AMBIENT,
@@ -22,6 +23,10 @@ from sentinel_kernel.abi.prctl import (
     SecureBits,
 )
 from sentinel_kernel.linux.libc import LIBC, NUMBERS, checked, system_call
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 _IOPRIO_WHO_PROCESS = 1  # <linux/ioprio.h>
 
@@ -81,9 +86,62 @@ def close_descriptors(first: int, last: int) -> None:
     system_call("close_range", first, last, 0)
 
 
-def signal_thread(process: int, thread: int, number: int) -> None:
-    """Send a signal to one thread (tgkill(2))."""
-    system_call("tgkill", process, thread, number)
+def signal_thread(process: int, thread: int, number: int, is_meant: Callable[[], bool]) -> None:
+    """Send a signal to one thread, if it ``is_meant``: that is asked once its number can't come to mean another.
+
+    Where the Linux kernel is older than 6.9 it is sent by the numbers, right behind the question (tgkill(2)).
+
+    Raises:
+        OSError: ESRCH, it is gone, or not the one that is meant; EPERM.
+
+    """
+    try:
+        pidfd = os.pidfd_open(thread, os.O_EXCL)  # as in open_thread
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        pidfd = -1
+    try:
+        if not is_meant():
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+        if pidfd >= 0:
+            signal.pidfd_send_signal(pidfd, number)
+        else:
+            system_call("tgkill", process, thread, number)
+    finally:
+        if pidfd >= 0:
+            os.close(pidfd)
+
+
+def signal_group(pidfd: int, leader: int, number: int) -> bool:
+    """Send a signal to the process group whose leader ``pidfd`` means; False where that has ended.
+
+    Where the Linux kernel is older than 6.9 it is sent by the leader's number, right behind the look (kill(2)).
+    """
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    if poll.poll(0):
+        return False
+    try:
+        signal.pidfd_send_signal(pidfd, number, None, PROCESS_GROUP)
+    except ProcessLookupError:
+        pass
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        os.killpg(leader, number)
+    return True
+
+
+def is_there(pidfd: int) -> bool:
+    """Tell whether nobody has waited for a process yet: until then its number is its own."""
+    try:
+        signal.pidfd_send_signal(pidfd, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def open_thread(thread: int, process: int) -> int:

@@ -13,7 +13,6 @@ import os
 import signal
 import time
 
-from sentinel_kernel.linux.process import signal_thread
 from sentinel_kernel.supervisor.processes import process_seconds, processes_below, same_sandbox
 from sentinel_kernel.supervisor.processor_time import ENDED, RUNS, START, STATE, count_tasks, stat_fields
 from sentinel_kernel.supervisor.thread_signals import catches
@@ -130,7 +129,7 @@ class Clearing:
                 return True
             with contextlib.suppress(OSError):  # full, where a cell keeps it so
                 os.write(pipe, b"reap\n")
-                signal_thread(worker, worker, MEMORY_SIGNAL)
+                signal.pidfd_send_signal(self._current.worker_pidfd, MEMORY_SIGNAL)
         return time.monotonic() >= self._reaped_until
 
     def tasks_left(self) -> int:

@@ -9,7 +9,9 @@ import signal
 from enum import Enum
 
 from sentinel_kernel.errors import BootError
+from sentinel_kernel.linux.process import signal_group
 from sentinel_kernel.record import MutableRecord, as_dict, fresh, replace
+from sentinel_kernel.supervisor.by_number import set_processors
 from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.last_words import place_fields
 from sentinel_kernel.supervisor.preparation import chosen_processors, compile_filter, prepare
@@ -195,7 +197,7 @@ def limit_processors(current: Current) -> None:
         return
     pid = current.worker_pid if current.worker_pid > 0 else current.sandbox.pid
     try:
-        os.sched_setaffinity(pid, plan.cpus)
+        set_processors(pid, current.sandbox.pid, plan.cpus)
     except ProcessLookupError:
         return
     except OSError:
@@ -204,7 +206,7 @@ def limit_processors(current: Current) -> None:
         cpus = tuple(chosen_processors(plan.sizes.cpu_count, present))
         current.preparation = replace(current.preparation, plan=replace(plan, cpus=cpus))
         with contextlib.suppress(OSError):
-            os.sched_setaffinity(pid, cpus or present)
+            set_processors(pid, current.sandbox.pid, cpus or present)
 
 
 def watch(current: Current, poll: select.poll) -> None:
@@ -257,15 +259,7 @@ def end_places(current: Current, message: dict[str, Any]) -> None:
 
 def interrupt(current: Current) -> bool:
     """Send SIGINT to the worker's process group: the worker and the children that it started; False if it is dead."""
-    if current.worker_pid <= 1:
-        return False
-    poll = select.poll()
-    poll.register(current.worker_pidfd, select.POLLIN)
-    if poll.poll(0):
-        return False  # its number may be another's by now
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(current.worker_pid, signal.SIGINT)
-    return True
+    return current.worker_pid > 1 and signal_group(current.worker_pidfd, current.worker_pid, signal.SIGINT)
 
 
 def give_channels(current: Current, request: StartRequest) -> None:

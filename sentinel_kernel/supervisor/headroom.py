@@ -8,6 +8,7 @@ import resource
 import select
 import signal
 
+from sentinel_kernel.supervisor.by_number import set_soft_limit
 from sentinel_kernel.supervisor.processes import same_sandbox
 
 TYPE_CHECKING = False
@@ -143,11 +144,8 @@ class Headroom:
 
     def _set(self, pid: int, bound: int) -> None:
         self._written[pid] = bound
-        if same_sandbox(pid, self._processes.first):
-            with contextlib.suppress(OSError):
-                hard = resource.prlimit(pid, resource.RLIMIT_DATA)[1]
-                soft = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-                resource.prlimit(pid, resource.RLIMIT_DATA, (soft, hard))
+        with contextlib.suppress(OSError):
+            set_soft_limit(pid, self._processes.first, resource.RLIMIT_DATA, bound)
 
     def bound(self, process: int, worker: int) -> int | None:
         """Return the limit that was written for a process, for a new one that of ``worker``; None: none was."""

@@ -217,7 +217,7 @@ class HeldLine:
     def _send(self, process: int, thread: int, number: int, done: Done, patience: float) -> bool:
         now = time.monotonic()
         try:
-            signal_thread(process, thread, number)
+            signal_thread(process, thread, number, lambda: self._is_safe(process, thread, number))
         except OSError:
             return False
         self._asked = _Asked(done, thread, number, now, now + patience)

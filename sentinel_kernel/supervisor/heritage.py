@@ -26,7 +26,7 @@ def is_sound(current: Current) -> bool:
     pid = current.sandbox.pid
     try:
         if current.served:
-            limit_process(pid, dict(process_limits(current.preparation.plan.sizes)))
+            limit_process(pid, pid, dict(process_limits(current.preparation.plan.sizes)))
         now = _handed_down(pid)
     except OSError:
         return False

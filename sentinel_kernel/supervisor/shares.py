@@ -13,6 +13,7 @@ import time
 from functools import partial
 
 from sentinel_kernel.linux.memory import read_memory, write_memory
+from sentinel_kernel.supervisor.by_number import set_processors, set_soft_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ class Shares:
         if not chosen:
             return errno.EINVAL
         try:
-            os.sched_setaffinity(thread, chosen)
+            set_processors(thread, self._current.sandbox.pid, chosen)
         except OSError as error:
             return error.errno or errno.EPERM
         return 0
@@ -292,19 +293,27 @@ class Shares:
             number = errno.ESRCH
         else:
             soft, hard = _RLIMIT.unpack(content)
-            before = resource.prlimit(target, resource.RLIMIT_DATA)
-            allowed = self._current.preparation.plan.sizes.memory_bytes
-            most = max(before[0], allowed) if allowed is not None else _INFINITE
-            soft = min(soft, most, before[1] if before[1] != resource.RLIM_INFINITY else _INFINITE)
-            if hard < soft:
-                number = errno.EINVAL
-            else:
-                resource.prlimit(target, resource.RLIMIT_DATA, (-1 if soft == _INFINITE else soft, before[1]))
-                if soft > before[0] and self.refusals is not None:
-                    self.refusals.wants_room(target)
+            number = self._set_soft(target, soft, hard)
         if number:
             listener.refuse(notification.id, number)
         else:
+    def _set_soft(self, target: int, soft: int, hard: int) -> int:
+        """Set RLIMIT_DATA of a process as far as may be; return 0, or the error."""
+        allowed = self._current.preparation.plan.sizes.memory_bytes
+        try:
+            before, most_of_all = resource.prlimit(target, resource.RLIMIT_DATA)
+            most = max(before, allowed) if allowed is not None else _INFINITE
+            soft = min(soft, most, most_of_all if most_of_all != resource.RLIM_INFINITY else _INFINITE)
+            if hard < soft:
+                return errno.EINVAL
+            first = self._current.sandbox.pid
+            set_soft_limit(target, first, resource.RLIMIT_DATA, -1 if soft == _INFINITE else soft)
+        except OSError as error:
+            return error.errno or errno.EPERM
+        if soft > before and self.refusals is not None:
+            self.refusals.wants_room(target)
+        return 0
+
             listener.answer(notification.id, 0)
         return True
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 
-from sentinel_kernel.linux.process import signal_thread
 from sentinel_kernel.supervisor.approach import Approach
 from sentinel_kernel.supervisor.last_words import note_place
 from sentinel_kernel.supervisor.thread_signals import catches
@@ -73,7 +73,7 @@ class SoftMemory:
         if not self.told:
             note_place(self._current, limit)
         with contextlib.suppress(ProcessLookupError):
-            signal_thread(worker, worker, MEMORY_SIGNAL)
+            signal.pidfd_send_signal(self._current.worker_pidfd, MEMORY_SIGNAL)
         first, self.told = not self.told, True
         return first
 
@@ -84,13 +84,13 @@ class SoftMemory:
             return
         with contextlib.suppress(OSError):
             os.write(self._current.word_pipe, f"processors {wanted}\n".encode())
-            signal_thread(self._current.worker_pid, self._current.worker_pid, MEMORY_SIGNAL)
+            signal.pidfd_send_signal(self._current.worker_pidfd, MEMORY_SIGNAL)
 
     def trim(self) -> None:
         """Ask the worker for the free pages of its heap; no cell runs."""
         if catches(self._current.worker_pid, MEMORY_SIGNAL):
             with contextlib.suppress(ProcessLookupError):
-                signal_thread(self._current.worker_pid, self._current.worker_pid, MEMORY_SIGNAL)
+                signal.pidfd_send_signal(self._current.worker_pidfd, MEMORY_SIGNAL)
 
 
 def memory_limit(

@@ -11,6 +11,7 @@ from sentinel_kernel.policy.own_limits import with_own
 from sentinel_kernel.policy.plan import LENT_FILES, process_limits
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.record import MutableRecord, as_dict, fresh, replace
+from sentinel_kernel.supervisor.by_number import set_processors, set_soft_limit
 from sentinel_kernel.supervisor.preparation import chosen_processors, resolve_sizes
 from sentinel_kernel.supervisor.processes import processes_below
 
@@ -159,9 +160,9 @@ def _limit_all(current: Current, sizes: Sizes, processors: set[int], *, exactly:
     for _ in range(_PASSES):
         changed = False
         for pid in processes_below(current.sandbox.pid):
-            changed |= limit_process(pid, limits, exactly=exactly)
+            changed |= limit_process(pid, current.sandbox.pid, limits, exactly=exactly)
             if pid != current.sandbox.pid:
-                changed |= _place(pid, processors, exactly=exactly)
+                changed |= _place(pid, current.sandbox.pid, processors, exactly=exactly)
         found |= changed
         clean = 0 if changed else clean + 1
         if clean == 2:
@@ -169,10 +170,11 @@ def _limit_all(current: Current, sizes: Sizes, processors: set[int], *, exactly:
     return found
 
 
-def limit_process(pid: int, limits: dict[int, int], *, exactly: bool = True) -> bool:
+def limit_process(pid: int, first: int, limits: dict[int, int], *, exactly: bool = True) -> bool:
     """Set the soft limits (prlimit(2)) as far as the hard ones, made for the ceiling, allow; tell whether any differed.
 
-    Without ``exactly`` they are only lowered, but for RLIMIT_DATA, which the meter writes for each process.
+    Of a process of the sandbox whose init is ``first``, whoever has the number ``pid`` by then. Without ``exactly``
+    they are only lowered, but for RLIMIT_DATA, which the meter writes for each process.
     """
     changed = False
     for what in SOFT_LIMITS:
@@ -186,21 +188,21 @@ def limit_process(pid: int, limits: dict[int, int], *, exactly: bool = True) -> 
                 before == resource.RLIM_INFINITY or before > soft + lent
             )
             if soft != before if exactly else more and what != resource.RLIMIT_DATA:
-                resource.prlimit(pid, what, (soft, hard))
+                set_soft_limit(pid, first, what, soft)
                 changed = True
         except ProcessLookupError:
             break
         except OSError:
-            changed = True  # it has lowered its own hard limit meanwhile, or is another process by now
+            changed = True  # it has lowered its own hard limit meanwhile
     return changed
 
 
-def _place(pid: int, processors: set[int], *, exactly: bool) -> bool:
+def _place(pid: int, first: int, processors: set[int], *, exactly: bool) -> bool:
     changed = False
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             allowed = os.sched_getaffinity(int(thread))
             if allowed != processors if exactly else allowed - processors:
-                os.sched_setaffinity(int(thread), processors)
+                set_processors(int(thread), first, processors)
                 changed = True
     return changed

@@ -16,6 +16,7 @@ import socket
 
 from sentinel_kernel.abi.prctl import PR_SET_PDEATHSIG
 from sentinel_kernel.linux.process import adopt_orphans, close_descriptors, control
+from sentinel_kernel.supervisor.by_number import limit_held
 from sentinel_kernel.supervisor.processes import descends, processes_below
 
 TYPE_CHECKING = False
@@ -122,7 +123,7 @@ def _kill(pid: int, own: int) -> None:
     try:
         if descends(pid, own):
             with contextlib.suppress(OSError, ValueError):
-                resource.prlimit(pid, resource.RLIMIT_NPROC, (0, 0))
+                limit_held(pidfd, pid, resource.RLIMIT_NPROC, 0)
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     except ProcessLookupError:
         pass  # it has ended by itself
