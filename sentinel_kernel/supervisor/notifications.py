@@ -59,6 +59,8 @@ class NotificationHandler:
         self.killed_by: Violation | None = None
         self.killed_at: Place | None = None
         self.must_kill = False
+        self.unsettled = 0
+        """How many of the last turn's calls were no connections made at once, for which nothing is to be watched."""
         """The sandbox is to be killed now: it is known, or can't be known, where the call came from."""
 
         self.shares: Shares | None = None
@@ -85,6 +87,7 @@ class NotificationHandler:
 
         A bounded number at a time: a flood must not keep the loop from its other work.
         """
+        self.unsettled = 0
         for _ in range(_A_TURN):
             if self.killed_by is not None:
                 return self.must_kill  # nothing else is answered any more
@@ -102,6 +105,7 @@ class NotificationHandler:
         notification = self._listener.receive()
         if notification is None:
             return False
+        self.unsettled += 1
         try:
             return self._serve(notification)
         except Exception:  # noqa: BLE001 - fail closed: whatever went wrong here, the call is refused
@@ -171,6 +175,7 @@ class NotificationHandler:
                 return False
         elif verdict.kind == CONTINUE and self.way_out is not None and self.way_out.takes(request.number):
             if self.way_out.answer(notification, request):
+                self.unsettled -= self.way_out.at_once
                 return False
             if self.way_out.is_of_look_up(request):
                 verdict = replace(verdict, report=False)

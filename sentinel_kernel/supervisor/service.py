@@ -24,6 +24,7 @@ _MOST_FAULTS = 20
 """After so many something is wrong that no fresh sandbox mends; the host starts another supervisor."""
 
 
+_NEVER = float("inf")
 _BEHIND_SECONDS = 0.02
 """So long held calls alone are answered: their callers wait for each step of ours. The rest of a turn comes then."""
 
@@ -44,8 +45,10 @@ class Service:
         self._goodbye: object = None
         self._stopping = False
         self._faults = 0
-        self._behind_since: float | None = None
-        """When held calls alone began to be answered."""
+        self._due_at: float | None = None
+        """When something is due; None: to be asked for (monotonic seconds, as below)."""
+        self._behind_since = 0.0
+        """When held calls alone began to be answered; 0: all else was done since."""
         session = self._session
         self._operations: dict[str, Callable[[object, dict[str, Any]], None]] = {
             protocol.OP_START: self._session.start,
@@ -105,19 +108,17 @@ class Service:
         return True
 
     def _turn(self) -> None:
-        waits = self._session.waits()
-        due = self._succession.due_seconds()
-        if due is not None:
-            waits.append(due)
-        began = time.monotonic()
-        if self._behind_since is not None:
-            waits.append(max(0.0, self._behind_since + _BEHIND_SECONDS - began))
-        wait = min(waits, default=None)
-        ready = dict(self._poll.poll(None if wait is None else wait * 1000 + 1))
+        if self._due_at is None:
+            self._due_at = self._next_due()
+        wait = self._due_at - time.monotonic()
+        ready = dict(self._poll.poll(None if self._due_at == _NEVER else max(0.0, wait) * 1000 + 1))
+        due_at, self._due_at = self._due_at, None
         try:
             if not self._session.serve(ready):
                 return
-            if self._session.is_held_call(ready) and not self._is_due(began, wait):
+            if self._session.is_held_call(ready) and not self._is_due(due_at):
+                if self._session.as_it_was:
+                    self._due_at = min(due_at, self._behind_since + _BEHIND_SECONDS)
                 return
         except Exception as fault:  # noqa: BLE001 - whatever a sandbox says or does, its supervisor goes on
             self._stumbled(fault)
@@ -125,19 +126,27 @@ class Service:
         if self._host.sock.fileno() in ready:
             while not self._stopping and (message := self._host.receive()) is not None:
                 self._serve_host(message)
-        self._behind_since = None
+        self._behind_since = 0.0
         try:
             self._session.catch_up()
         except Exception as fault:  # noqa: BLE001 - as above
             self._stumbled(fault)
         self._ends_when_saved()
 
-    def _is_due(self, began: float, wait: float | None) -> bool:
-        """Tell whether anything is due beside a held call: ``wait`` after ``began``, or as calls alone had turns."""
+    def _next_due(self) -> float:
+        """Return when something is due (monotonic seconds)."""
+        waits = self._session.waits()
+        due = self._succession.due_seconds()
+        if due is not None:
+            waits.append(due)
+        due_at = time.monotonic() + min(waits, default=_NEVER)
+        return min(due_at, self._behind_since + _BEHIND_SECONDS) if self._behind_since else due_at
+
+    def _is_due(self, due_at: float) -> bool:
+        """Tell whether anything is due beside a held call, by the clock or as calls alone had turns."""
         now = time.monotonic()
-        if self._behind_since is None:
-            self._behind_since = now
-        return now >= self._behind_since + _BEHIND_SECONDS or (wait is not None and now >= began + wait)
+        self._behind_since = self._behind_since or now
+        return now >= min(due_at, self._behind_since + _BEHIND_SECONDS)
 
     def _stumbled(self, fault: Exception) -> None:
         """End the sandbox over which the supervisor stumbled, and go on with a fresh one. Raises what is too much.

@@ -109,6 +109,12 @@ class Session:
             and ready.get(current.sandbox.listener.descriptor, 0) == select.POLLIN
         )
 
+    @property
+    def as_it_was(self) -> bool:
+        """Whether the calls answered last were connections made at once: nothing else is to be watched, or due."""
+        current = self.life.current
+        return current is not None and current.handler.unsettled == 0
+
     def catch_up(self) -> None:
         """Do what is due by the clock."""
         if self._ledger.next_flush_seconds() == 0.0:

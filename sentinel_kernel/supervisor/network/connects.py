@@ -73,6 +73,8 @@ class Connects:
         self._calls = {machine[name]: name for name in HELD_CALLS if name in machine}
         self.pending = Pending(listener, told, self._finish)
         self._connecting: set[bytes] = set()
+        self.at_once = False
+        """Whether the last call was a connection that is made by now: nothing waits for anything."""
         self._watches = Watches()
         self.asker: tuple[Request, float] | None = None
         """Who last connected a socket of datagrams, and when (monotonic seconds)."""
@@ -87,6 +89,7 @@ class Connects:
     def answer(self, notification: Notification, request: Request) -> bool:
         """Answer a call that the policy in force allows; False where it is to go on."""
         name = self._calls[notification.number]
+        self.at_once = False
         if name == "setsockopt":
             return self._others.set_option(notification)
         try:
@@ -278,6 +281,7 @@ class Connects:
             self._error(notification, number)
         else:
             self._listener.answer(notification.id, 0)
+            self.at_once = True
 
     def _watched(self, call: Call, sock: socket.socket, watching: list[Registration]) -> int:
         """Have the program's sets watch ``sock``, and return 0 or the errno where one can't."""

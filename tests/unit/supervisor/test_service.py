@@ -33,6 +33,7 @@ def stumbling() -> Iterator[tuple[Service, socket.socket, list[str]]]:
         waits=lambda: [0.0],
         serve=lambda _: True,
         is_held_call=lambda _: False,
+        as_it_was=False,
         catch_up=lambda: None,
         life=SimpleNamespace(broken=broken.append, leftovers=SimpleNamespace(pending=False)),
     )
@@ -73,8 +74,9 @@ def test_a_request_that_can_not_be_served_is_answered_and_the_next_one_is_served
     assert not broken
 
 
+@pytest.mark.parametrize("as_it_was", [False, True])
 def test_held_calls_alone_are_answered_first_and_the_rest_is_put_off_for_a_moment_at_most(
-    stumbling: tuple[Service, socket.socket, list[str]], monkeypatch: pytest.MonkeyPatch
+    stumbling: tuple[Service, socket.socket, list[str]], monkeypatch: pytest.MonkeyPatch, as_it_was: bool
 ) -> None:
     service, _, _ = stumbling
     session, clock, caught_up, waits = service._session, [100.0], [0], [10.0]
@@ -85,12 +87,14 @@ def test_held_calls_alone_are_answered_first_and_the_rest_is_put_off_for_a_momen
     monkeypatch.setattr(session, "catch_up", catch_up)
     monkeypatch.setattr(session, "waits", lambda: list(waits))
     monkeypatch.setattr(session, "is_held_call", lambda _: True)
+    monkeypatch.setattr(session, "as_it_was", as_it_was)
     monkeypatch.setattr(service, "_poll", SimpleNamespace(poll=lambda _: []))
     monkeypatch.setattr(service_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     for later, expected in ((0.0, 0), (0.9, 0), (0.2, 1), (0.9, 1)):
         clock[0] += later * service_module._BEHIND_SECONDS
         service._turn()
         assert caught_up[0] == expected
-    waits[0] = 0.0  # what is due by the clock is not put off at all
+    waits[0] = 0.0  # what is due by the clock is not put off, unless nothing can have made it so
+    clock[0] += as_it_was * service_module._BEHIND_SECONDS
     service._turn()
     assert caught_up[0] == 2
