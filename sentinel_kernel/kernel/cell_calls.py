@@ -61,17 +61,17 @@ class CellCalls:
             return
         link.request(protocol.OP_INTERRUPT, {}, lambda _reply: done(), INTERRUPT_SECONDS)
 
-    def quiet(self) -> None:
-        """Take note that no cell runs or waits: before long is the time to make a spare."""
-        self._quiet_since = time.monotonic()
-        if self._settings.spare and self._spare_timer is None:
-            self._spare_timer = self._loop.call_later(SPARE_SECONDS, self._ask_for_spare)
-
     def end_worker(self) -> None:
         """Have the worker ended that has said it leaves; its death is told as its own."""
         link = self._lifecycle.link
         if link is not None and not link.gone:
             link.request(protocol.OP_INTERRUPT, {"leave": True}, lambda _reply: None, INTERRUPT_SECONDS)
+
+    def quiet(self) -> None:
+        """Take note that no cell runs or waits: before long is the time to make a spare."""
+        self._quiet_since = time.monotonic()
+        if self._settings.spare and self._spare_timer is None:
+            self._spare_timer = self._loop.call_later(SPARE_SECONDS, self._ask_for_spare)
 
     def _ask_for_spare(self) -> None:
         self._spare_timer = None

@@ -65,10 +65,10 @@ class Service:
             protocol.OP_NETWORK: session.network,
             protocol.OP_PERSON: session.person,
             protocol.OP_AUDIT: session.audit,
+            protocol.OP_ANSWERED: session.answered,
             protocol.OP_WORDS: session.words,
             protocol.OP_SPARE: session.spare,
             protocol.OP_STOP: self._stop,
-            protocol.OP_ANSWERED: session.answered,
         }
 
     def run(self) -> None:

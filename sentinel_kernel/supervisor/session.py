@@ -361,6 +361,12 @@ class Session:
             lambda state: self._host.reply(identifier, ok=True, fields={"audit": state})
         )
 
+    def answered(self, identifier: object, message: dict[str, Any]) -> None:
+        """Have a cell in the audit that no worker ever had."""
+        self.watchers.recorder.begin_cell(message)
+        self.watchers.recorder.end_cell(message)
+        self._host.reply(identifier, ok=True)
+
     def words(self, identifier: object, message: dict[str, Any]) -> None:
         """Take the words that the person was shown for a refusal."""
         self.watchers.recorder.words(message)
@@ -377,9 +383,3 @@ class Session:
         self.watchers.recorder.violation(violation)
         told = {"generation": self.life.generation, "violation": violation.to_json()}
         return self._host.violation(told)
-    def answered(self, identifier: object, message: dict[str, Any]) -> None:
-        """Have a cell in the audit that no worker ever had."""
-        self.watchers.recorder.begin_cell(message)
-        self.watchers.recorder.end_cell(message)
-        self._host.reply(identifier, ok=True)
-
