@@ -90,11 +90,6 @@ class Cell(MutableRecord):
     late_reply: Callable[[], None] | None = None
     """Forwards its reply, which waits until the files that it wrote are dealt with."""
 
-    @property
-    def has_more_to_tell(self) -> bool:
-        """Whether its end waits for what the supervisor has to say of it."""
-        return bool(self.violations or self.suspects or self.failed or self.late_reply)
-
     def answer(self, forward: Callable[[], None], *, late: bool) -> None:
         """Forward its reply; ``late``, once its files are dealt with: who has the reply finds new ones there."""
         if late and not self.idle:

@@ -38,9 +38,6 @@ REPLY_BYTES = 512 * 1024 * 1024
 REPLY_SECONDS = 5.0
 """How long after its idle a cell's reply may be on its way. The worker sends it first, on another channel."""
 
-LONG_SECONDS = 0.05
-"""A cell that has run for so long waits at its end for what the supervisor tells of it: a fraction of a millisecond."""
-
 _ABOUT_CELLS = frozenset({"status", "execute_input", "clear_output"})
 _OUTPUTS = BUNDLES | {"stream", "error"}
 _SPEAKING = frozenset({"stream", "error"})
@@ -283,15 +280,8 @@ class WorkerSide:
         if cell.dry_run is not None and host.dry_runs is not None:
             host.dry_runs.end(cell, fields, self._release_idle)
             return
-        # What ends with a process of the cell's, or with its memory, is told at its end at the latest; who starts a
-        # process has taken longer than to ask for that takes.
-        long = (host.summary.seconds(cell) or LONG_SECONDS) >= LONG_SECONDS
-        if long or cell.has_more_to_tell or host.usage.watched or host.lifecycle.kept.changed():
-            host.cell_calls.end_cell(fields, self._release_idle)
-        else:
-            # Nothing to wait for; who watches the sandbox still wants to know.
-            host.cell_calls.end_cell(fields, lambda: None)
-            self._release_idle()
+        # However short it was: what is told behind the idle, no frontend shows.
+        host.cell_calls.end_cell(fields, self._release_idle)
 
     def _release_idle(self) -> None:
         if self._held_idle is None:
