@@ -53,6 +53,10 @@ class Ceiling:
             return FREE if free and most is not None and no_larger(profile, most) else NEVER
         return FREE if self._within(profile, {self.name, self._settings.profile}) else ASK
 
+    def widest(self) -> Profile | None:
+        """Return the ceiling's profile; None where it can't be read, which allows nothing."""
+        return self._load(self.name)
+
     def exceeded(self, name: str) -> Surplus:
         """Return what the profile of that name gives beyond the ceiling; nothing where it can't be told."""
         from sentinel_kernel.policy.compare import Surplus, surplus  # noqa: PLC0415 - not on the start path

@@ -45,6 +45,13 @@ def help_page(*, chinese: bool) -> Json:
             say("set a limit, up to the ceiling; variables stay", "设定限制（不超过上限）；变量会保留"),
         ),
         (
+            "%sentinel_limit io_read=50M io_write=20M",
+            say(
+                "bytes that may be read from and written to disk in a second, where a control group can hold that",
+                "每秒可从磁盘读取、写入的字节数（需要控制组支持）",
+            ),
+        ),
+        (
             "%sentinel_mount PATH",
             say(
                 "show a folder of the host to the cells, once you agree; rw: let them change it; variables stay",

@@ -11,7 +11,7 @@ from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.inner import Inner, close_all
 from sentinel_kernel.kernel.kept import Kept
 from sentinel_kernel.kernel.log import log
-from sentinel_kernel.kernel.problems import dies_at_start, no_answer, no_supervisor, refused_start
+from sentinel_kernel.kernel.problems import dies_at_start, forbidden, no_answer, no_supervisor, refused_start
 from sentinel_kernel.kernel.supervisor_link import SupervisorLink
 from sentinel_kernel.kernel.supervisor_process import (
     PersonsOwn,
@@ -109,7 +109,7 @@ class Lifecycle:
     def attach(self, supervisor: SupervisorProcess | Exception) -> None:
         """Take over the supervisor that was started, or the error that kept it from starting."""
         if isinstance(supervisor, Exception):
-            self._unavailable(no_supervisor(str(supervisor)))
+            self._not_started(supervisor)
             return
         self.link = SupervisorLink(self._loop, supervisor, self._on_event, self._supervisor_gone)
         self.link.expect_first(self._on_started, START_SECONDS)
@@ -145,11 +145,15 @@ class Lifecycle:
                 own=own,
             )
         except (OSError, SentinelError) as error:
-            self._unavailable(no_supervisor(str(error)))
+            self._not_started(error)
         else:
             self.attach(process)
         finally:
             kept.close()
+
+    def _not_started(self, error: Exception) -> None:
+        fault = self._settings.fault
+        self._unavailable(forbidden(fault) if error is fault else no_supervisor(str(error)))
 
     def _on_started(self, reply: Json) -> None:
         self._start_pending = False

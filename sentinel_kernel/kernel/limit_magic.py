@@ -172,10 +172,6 @@ def _beyond_in_words(too_much: Json, asked: Json, *, chinese: bool) -> str:
     return "; ".join(parts)
 
 
-YES = {"yes": "yes", "y": "yes", "是": "yes"}
-"""The words that count as a yes."""
-
-
 def question(too_much: Json, asked: Json, ceiling: str, *, chinese: bool) -> str:
     """Return what the person is asked about limits beyond the ceiling."""
     told = _beyond_in_words(too_much, asked, chinese=chinese)
@@ -204,27 +200,11 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
     rows, data = [], []
     for name, (field, unit, english, zh) in NAMES.items():
         row = by_field.get(field, {})
-        value, used, ceiling = row.get("value"), row.get("used"), row.get("ceiling")
-        is_held = field not in HELD_BY_GROUP_ALONE or bool(told.get("holds_io"))
-        one = {"name": name, "field": field, "unit": unit, "value": value, "used": used, "ceiling": ceiling}
-        data.append({**one, "own": bool(row.get("own")), "held": is_held})
-        parts = [amount(value, unit, chinese=chinese)]
-        if name == "pids" and value is not None and told.get("tasks_on_top"):
-            on_top = told["tasks_on_top"]
-            parts[0] += (
-                f"（另加内核自身的 {on_top} 个）" if chinese else f" (and {on_top} for the kernel itself)"
-            )
-        if used is not None:
-            shown = amount(used, unit, chinese=chinese)
-            parts.append(f"已用 {shown}" if chinese else f"{shown} in use")
-        most = amount(ceiling, unit, chinese=chinese)
-        parts.append(f"可设至 {most}" if chinese else f"can be set up to {most}")
-        if ceiling is None:
-            parts[-1] = "可任意设定" if chinese else "can be set freely"
-        if row.get("own"):
-            parts.append("由您设定" if chinese else "set here")
-        if field in HELD_BY_GROUP_ALONE and not told.get("holds_io"):
-            parts = [_NOT_HELD[chinese]]
+        known = {key: row.get(key) for key in ("value", "used", "ceiling")}
+        missing = str(told.get("io_obstacle") or "") if field in HELD_BY_GROUP_ALONE else ""
+        own = bool(row.get("own"))
+        data.append({"name": name, "field": field, "unit": unit, **known, "own": own, "held": not missing})
+        parts = [_NOT_HELD[missing][chinese]] if missing else _parts(name, row, told, chinese=chinese)
         label = zh if chinese else english
         rows.append((f"{name} ({label})" if name != label else name, ("；" if chinese else "; ").join(parts)))
     kept_by = str(told.get("backend") or "fallback")
@@ -246,23 +226,68 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
         else "%sentinel_limit NAME=VALUE at a cell's top sets one: %sentinel_limit memory=4G wall=60. "
         "off: no limit, as far as the ceiling goes; profile: back to the profile's. Variables stay."
     )
+    if any(one["own"] for one in data):
+        note += (
+            "由您设定的限制在重置后仍有效，重启内核后恢复为配置的值。"
+            if chinese
+            else " What is set here outlives a reset; a restart of the kernel goes back to the profile's."
+        )
     title = f"Sentinel：限制（配置 {profile}）" if chinese else f"Sentinel: limits (profile {profile})"
     bundle = rendering.table_bundle(title, rows, [note])
     bundle[LIMITS_TYPE] = {"version": 1, "profile": profile, "kept_by": kept_by, "limits": data}
     return bundle
 
 
-_NOT_HELD = (
-    "not held here: it takes a control group with the io controller",
-    "此处无法限制：需要带 io 控制器的控制组",
-)
-_UNHELD = (
-    (
-        "{} can only be held by a control group with the io controller, and this sandbox has none "
-        "(`sentinel-kernel doctor` tells how to get one)"
+def _parts(name: str, row: Json, told: Json, *, chinese: bool) -> list[str]:
+    """Return what is said of one limit: its value, what is used, how far it may go, whose it is."""
+    field, unit, *_ = NAMES[name]
+    value, used, ceiling = row.get("value"), row.get("used"), row.get("ceiling")
+    parts = [amount(value, unit, chinese=chinese)]
+    if name == "pids" and value is not None and told.get("tasks_on_top"):
+        on_top = told["tasks_on_top"]
+        parts[0] += f"（另加内核自身的 {on_top} 个）" if chinese else f" (and {on_top} for the kernel itself)"
+    if used is not None:
+        shown = amount(used, unit, chinese=chinese)
+        parts.append(f"已用 {shown}" if chinese else f"{shown} in use")
+    if field == "memory_bytes" and (now := told.get("machine_bytes")) is not None:
+        shown = amount(now, unit, chinese=chinese)
+        parts.append(f"本机现在最多可提供 {shown}" if chinese else f"the machine can give {shown} now")
+    most = amount(ceiling, unit, chinese=chinese)
+    if ceiling is None:
+        parts.append("可任意设定" if chinese else "can be set freely")
+    else:
+        parts.append(f"可设至 {most}" if chinese else f"can be set up to {most}")
+    if row.get("own"):
+        parts.append("由您设定" if chinese else "set here")
+    return parts
+
+
+_NOT_HELD = {
+    "controller": (
+        "not held here: it takes a control group with the io controller",
+        "此处无法限制：需要带 io 控制器的控制组",
     ),
-    "{} 只能由带 io 控制器的控制组限制，而此沙箱没有（`sentinel-kernel doctor` 会说明如何获得）",
-)
+    "disk": (
+        "not held here: the files lie on no disk whose speed can be limited",
+        "此处无法限制：文件所在的磁盘不支持限速",
+    ),
+}
+_UNHELD = {
+    "controller": (
+        (
+            "{} can only be held by a control group with the io controller, and this sandbox has none "
+            "(`sentinel-kernel doctor` tells how to get one)"
+        ),
+        "{} 只能由带 io 控制器的控制组限制，而此沙箱没有（`sentinel-kernel doctor` 会说明如何获得）",
+    ),
+    "disk": (
+        (
+            "{} can't be held: the files lie on no disk whose speed can be limited (a network's, or a file system of "
+            "several disks); move the notebook to a disk of this machine"
+        ),
+        "{} 无法限制：文件所在的磁盘不支持限速（网络磁盘，或由多个磁盘组成的文件系统）；请把笔记本移到本机的磁盘",
+    ),
+}
 
 _PROCESSOR = {
     "backend": ("the back end", "后端"),
@@ -279,9 +304,9 @@ def unchanged_page(told: Json, *, chinese: bool) -> Json:
     """Return the bundle that tells that limits could not be set, and why."""
     unheld = [name for name, (field, *_) in NAMES.items() if field in (told.get("unheld") or ())]
     none_runs = "没有正在运行的沙箱" if chinese else "no sandbox runs"
-    reason = (
-        _UNHELD[chinese].format(", ".join(unheld)) if unheld else str(told.get("message") or none_runs)[:500]
-    )
+    reason = str(told.get("message") or none_runs)[:500]
+    if unheld:
+        reason = _UNHELD[str(told.get("io_obstacle"))][chinese].format(", ".join(unheld))
     rows = [("限制" if chinese else "limits", f"未改动：{reason}" if chinese else f"not changed: {reason}")]
     return rendering.table_bundle("Sentinel：限制" if chinese else "Sentinel: limits", rows, [])
 
@@ -313,9 +338,10 @@ def changed_page(told: Json, profile: str, *, chinese: bool) -> Json:
     if len(rows) == 1:
         rows.append(("限制" if chinese else "limits", "与之前相同" if chinese else "as they were"))
     notes.append(
-        "切换配置和重置沙箱后仍然有效。"
+        "切换配置、重置沙箱或沙箱意外结束后仍然有效；重启内核后恢复为配置的值。"
         if chinese
-        else "They stay in force through a change of profile and a reset."
+        else "They stay in force through a change of profile, a reset and a death of the sandbox; a restart of the "
+        "kernel goes back to the profile's."
     )
     title = f"Sentinel：限制（配置 {profile}）" if chinese else f"Sentinel: limits (profile {profile})"
     return rendering.table_bundle(title, rows, notes)

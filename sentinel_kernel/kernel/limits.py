@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.log import log
+from sentinel_kernel.kernel.questions import YES
 from sentinel_kernel.kernel.rendering import notice_bundle
 from sentinel_kernel.kernel.wire import HEADER_BYTES, PARENT, decode, text_of
 from sentinel_kernel.supervisor import protocol
@@ -207,7 +208,7 @@ class Limits:
         prompt = limit_magic.question(
             too_much, dict(change.limits), host.magics.ceiling_name, chinese=chinese
         )
-        host.questions.ask(cell, prompt, limit_magic.YES, said)
+        host.questions.ask(cell, prompt, YES, said)
 
     def change(self, change: LimitChange, done: Callable[[Json], None]) -> None:
         """Have limits set, or listed; ``done`` gets the page that tells of it, empty where there is no sandbox."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.lifecycle import State
+from sentinel_kernel.kernel.questions import HOW, YES
 from sentinel_kernel.policy.leeway import DEFAULT_CEILING
 from sentinel_kernel.supervisor import protocol
 
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
 
     Current = Callable[[Callable[..., None]], Callable[..., None]]
 
-_YES = {"y": "yes", "yes": "yes", "是": "yes"}
-_HOW = {
-    "c": "carry",
-    "carry": "carry",
-    "带": "carry",
-    "f": "fresh",
-    "fresh": "fresh",
-    "新": "fresh",
-}
 _SHOWN = 50
 _WHY_REFUSED = {
     "not-listed": ("not an allowed host", "不在允许的主机之列"),
@@ -96,7 +88,7 @@ class NetworkMagics:
             elif rule in (told.get("hosts") or ()):
                 done(self._allowed(rule))
             else:
-                host.questions.ask(cell, self._question(rule), _YES, current(answered))
+                host.questions.ask(cell, self._question(rule), YES, current(answered))
 
         def answered(answer: str) -> None:
             if answer == "yes":
@@ -148,25 +140,19 @@ class NetworkMagics:
             host.profile_switch.afresh(turn, self._why_fresh(), asks=not wanted.how)
 
         question = self._question_fresh(wanted.rule, how)
-        host.questions.ask(cell, question, _YES if how else _HOW, current(answered))
+        host.questions.ask(cell, question, YES if how else HOW, current(answered))
 
     def _never(self, rule: str) -> str:
         """Return why nobody at this notebook may allow the hosts of ``rule``; empty where the person may."""
-        host = self._host
-        if host.settings.lab is None:
+        if self._host.settings.lab is None:
             return ""
-        from sentinel_kernel.errors import SentinelError  # noqa: PLC0415 - under a lab's rules alone
+        from sentinel_kernel.kernel.ceiling import Ceiling  # noqa: PLC0415 - under a lab's rules alone
         from sentinel_kernel.policy.network import parse_rule  # noqa: PLC0415 - as above
         from sentinel_kernel.policy.network_document import is_given  # noqa: PLC0415 - as above
-        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - as above
 
-        name = host.magics.ceiling_name
-        try:
-            ceiling = load_profile(name, host.settings.profile_directories)
-            if is_given(parse_rule(rule), ceiling.network):
-                return ""
-        except (SentinelError, OSError):
-            pass  # a ceiling that can't be read allows nothing
+        most, name = Ceiling(self._host.settings).widest(), self._host.magics.ceiling_name
+        if most is not None and is_given(parse_rule(rule), most.network):
+            return ""
         return self._say(
             f"this lab's ceiling ('{name}') does not list {rule}. HINT → Ask who looks after the lab to list it.",
             f"本实验室的上限（'{name}'）未列出 {rule}。HINT → 请联系实验室管理员将其列出。",

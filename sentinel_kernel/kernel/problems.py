@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.kernel.unavailable import Problem
 
 if TYPE_CHECKING:
+    from sentinel_kernel.errors import SentinelError
     from sentinel_kernel.kernel.wire import Json
 
 _DOCTOR_EN = "Run `sentinel-kernel doctor` in a terminal: it tries each mechanism and names the repair."
@@ -16,6 +17,11 @@ _DOCTOR_ZH = "请在终端运行 `sentinel-kernel doctor`：它会逐项检查�
 def refused_start(message: str) -> Problem:
     """Return the problem of a start request that was answered with no."""
     return Problem("start", None, message, message, _DOCTOR_EN, _DOCTOR_ZH)
+
+
+def forbidden(error: SentinelError) -> Problem:
+    """Return the problem of a lab's configuration that stops every sandbox."""
+    return Problem("lab_configuration", None, error.message, error.message, error.remedy, error.remedy)
 
 
 def no_supervisor(reason: str) -> Problem:

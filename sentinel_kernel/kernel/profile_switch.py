@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.profile_change import changed, why_fresh
+from sentinel_kernel.kernel.questions import HOW, YES
 from sentinel_kernel.kernel.switch_words import SwitchWords
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor import protocol
@@ -23,16 +24,6 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.magics import Switch
     from sentinel_kernel.kernel.wire import Json
-
-_YES = {"y": "yes", "yes": "yes", "是": "yes"}
-_HOW = {
-    "c": "carry",
-    "carry": "carry",
-    "带": "carry",
-    "f": "fresh",
-    "fresh": "fresh",
-    "新": "fresh",
-}
 
 
 class Turn(Record):
@@ -79,7 +70,7 @@ class ProfileSwitch:
 
         ceiling = Ceiling(self._host.settings)
         prompt = self._words.beyond(profile, ceiling.name, ceiling.exceeded(profile))
-        self._host.questions.ask(turn.cell, prompt, _YES, turn.current(answered))
+        self._host.questions.ask(turn.cell, prompt, YES, turn.current(answered))
 
     def _change(self, turn: Turn) -> None:
         """Change in place, or where that can't be done, or is not what was asked, start afresh."""
@@ -141,7 +132,7 @@ class ProfileSwitch:
                     turn.refuse(self._words.stays(turn.switch.profile, why))
 
             self._host.questions.ask(
-                turn.cell, self._words.choice(turn.switch.profile, why, held), _HOW, turn.current(chosen)
+                turn.cell, self._words.choice(turn.switch.profile, why, held), HOW, turn.current(chosen)
             )
         else:
             turn.refuse(self._words.choose(turn.switch.profile, why, held))
@@ -160,7 +151,7 @@ class ProfileSwitch:
                     else:
                         turn.refuse(self._words.stays(turn.switch.profile, why))
 
-                self._host.questions.ask(turn.cell, self._words.leaves(cargo), _YES, turn.current(agreed))
+                self._host.questions.ask(turn.cell, self._words.leaves(cargo), YES, turn.current(agreed))
             else:
                 self._start_afresh(turn, why, cargo)
 

@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.requests import Request
     from sentinel_kernel.kernel.wire import Part
 
+YES = {"y": "yes", "yes": "yes", "是": "yes"}
+"""The words that count as a yes."""
+
+HOW = {"c": "carry", "carry": "carry", "带": "carry", "f": "fresh", "fresh": "fresh", "新": "fresh"}
+"""The words that say what becomes of the variables where it takes a fresh sandbox."""
+
 _DELIVERIES, _DELIVERY_SECONDS = 20, 0.05
 _VALUE_BYTES = 64 * 1024
 _MOST_OPEN = 32

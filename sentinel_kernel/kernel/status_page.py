@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel import __version__
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.policy.own_limits import HELD_BY_GROUP_ALONE
 from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ LIMITS = (
     ("file_size_bytes", "size of a file", "单个文件大小"),
     ("wall_seconds", "seconds per cell", "每单元格秒数"),
     ("cpu_seconds", "CPU seconds per cell", "每单元格 CPU 秒数"),
+    ("output_bytes", "output per cell", "每单元格输出"),
+    ("io_read_bytes", "disk reading per second", "每秒从磁盘读取"),
+    ("io_write_bytes", "disk writing per second", "每秒写入磁盘"),
 )
 """Field, and what it is called in English and Chinese."""
 
@@ -156,5 +160,7 @@ class StatusPage:
                 value = (sizes.get("cpu_quota") if sizes else resources.cpu_quota) or value
             if value is not None:
                 shown = size_text(value) if field.endswith("_bytes") else f"{value:.15g}"
+                if field in HELD_BY_GROUP_ALONE and self._lifecycle.ready.get("holds_io") is False:
+                    shown += "（此处无法限制）" if chinese else " (not held here)"
                 limits.append(f"{zh if chinese else english} {shown}")
         return ", ".join(limits)

@@ -123,7 +123,7 @@ class SwitchWords:
 
     def not_saved(self, fault: str) -> str:
         """Return what is said where the variables could not be saved."""
-        shown = rendering.printable(fault, 200)
+        shown = rendering.printable(self._reason(fault), 200)
         return self._say(
             f"the variables could not be carried over ({shown}), so that the sandbox was kept. HINT → Interrupt what "
             "still runs and try again, or save them to a file.",

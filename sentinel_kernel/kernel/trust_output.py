@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import rendering
+from sentinel_kernel.kernel.questions import YES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.trust_arguments import TrustWanted
     from sentinel_kernel.kernel.wire import Json
-
-_YES = {"y": "yes", "yes": "yes", "是": "yes"}
 
 
 class TrustOutput:
@@ -76,7 +74,7 @@ class TrustOutput:
             filters.scripts |= wanted.scripts
             done(self._page())
 
-        self._host.questions.ask(cell, self._question(hosts), _YES, current(answered))
+        self._host.questions.ask(cell, self._question(hosts), YES, current(answered))
 
     def _question(self, hosts: tuple[str, ...]) -> str:
         if hosts:
@@ -96,20 +94,17 @@ class TrustOutput:
 
     def _never(self, wanted: TrustWanted) -> str:
         """Return why nobody at this notebook may allow it; empty where the person may."""
-        host = self._host
-        if host.settings.lab is None:
+        if self._host.settings.lab is None:
             return ""
-        from sentinel_kernel.policy.outputs_document import holds  # noqa: PLC0415 - under a lab's rules alone
-        from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - as above
+        from sentinel_kernel.kernel.ceiling import Ceiling  # noqa: PLC0415 - under a lab's rules alone
+        from sentinel_kernel.policy.outputs_document import holds  # noqa: PLC0415 - as above
 
-        name = host.magics.ceiling_name
-        try:
-            ceiling = load_profile(name, host.settings.profile_directories).outputs
-            given = all(any(holds(one, host) for one in ceiling.hosts) for host in wanted.hosts)
-            if given and (not wanted.scripts or ceiling.html == "frame"):
+        most, name = Ceiling(self._host.settings).widest(), self._host.magics.ceiling_name
+        if most is not None:
+            outputs = most.outputs
+            given = all(any(holds(one, host) for one in outputs.hosts) for host in wanted.hosts)
+            if given and (not wanted.scripts or outputs.html == "frame"):
                 return ""
-        except (SentinelError, OSError):
-            pass  # a ceiling that can't be read allows nothing
         return self._say(
             f"this lab's ceiling ('{name}') does not give it. HINT → Ask who looks after the lab to list it (outputs).",
             f"本实验室的上限（'{name}'）不允许。HINT → 请联系实验室管理员将其列出（outputs）。",

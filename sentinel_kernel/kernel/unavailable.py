@@ -49,7 +49,15 @@ class Problem(Record):
         """Return step (with errno), cause and repair."""
         number = f" (errno {self.errno})" if self.errno else ""
         if language == "zh":
-            return f"{self.step}{number}", self.cause_zh or self.cause_en, self.remedy_zh or self.remedy_en
+            from sentinel_kernel.kernel.chinese import in_chinese  # noqa: PLC0415 - for those who read it
+
+            cause, remedy = in_chinese(self.cause_en), in_chinese(self.remedy_en)
+            # What the supervisor has no words of its own for is the English sentence, perhaps with the step before it.
+            return (
+                f"{self.step}{number}",
+                (self.cause_zh or self.cause_en).replace(self.cause_en, cause),
+                (self.remedy_zh or self.remedy_en).replace(self.remedy_en, remedy),
+            )
         return f"{self.step}{number}", self.cause_en, self.remedy_en
 
     def error(self, language: str) -> Json:

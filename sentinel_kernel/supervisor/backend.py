@@ -71,8 +71,13 @@ class Backend:
     throttles = False
     """Whether a share of processor time is kept by the Linux kernel."""
 
-    holds_io = False
-    """Whether the speed of a disk can be limited."""
+    io_obstacle = "controller"
+    """What is missing for a limit of a disk's speed: the "controller", a "disk" that takes one, or nothing ("")."""
+
+    @property
+    def holds_io(self) -> bool:
+        """Whether the speed of a disk can be limited."""
+        return not self.io_obstacle
 
     def __init__(self, detail: str, remedy: str = "") -> None:
         """Say in ``detail`` why it is no better one, and in ``remedy`` what leads to one where it is the machine."""
@@ -120,8 +125,10 @@ class GroupBackend(Backend):
         self.group = leaf.descriptor
         self.throttles = "cpu" in tree.controllers
         self._leaf = leaf
-        self._devices = devices if "io" in tree.controllers else ()
-        self.holds_io = bool(self._devices)
+        self._devices: tuple[str, ...] = ()
+        if "io" in tree.controllers:
+            self._devices = tuple(device for device in devices if _takes_speeds(leaf, device))
+            self.io_obstacle = "" if self._devices else "disk"
         if leaf.has("memory.swap.max"):  # not where the Linux kernel does without swap
             leaf.write("memory.swap.max", "0")
 
@@ -144,7 +151,7 @@ class GroupBackend(Backend):
             self._leaf.write("cpu.max", f"{_quota(sizes)} {_PERIOD_MICROSECONDS}")
         for device in self._devices:
             speeds = f"rbps={_text(sizes.io_read_bytes)} wbps={_text(sizes.io_write_bytes)}"
-            with contextlib.suppress(OSError):  # a device that has gone, or can't be held
+            with contextlib.suppress(OSError):  # a device that has gone
                 self._leaf.write("io.max", f"{device} {speeds}")
         return full
 
@@ -292,6 +299,15 @@ def _scope_tree() -> Tree:
 def _controllers(mount: str) -> list[str]:
     with open(f"{mount}/cgroup.controllers", encoding="ascii") as file:
         return file.read().split()
+
+
+def _takes_speeds(leaf: Group, device: str) -> bool:
+    """Tell whether the speed of a device can be limited: not of every one that files lie on."""
+    try:
+        leaf.write("io.max", f"{device} rbps=max wbps=max")
+    except OSError:
+        return False
+    return True
 
 
 def _text(value: int | None) -> str:

@@ -177,6 +177,7 @@ def ready_fields(current: Current, generation: int) -> dict[str, Any]:
         "boot_seconds": current.sandbox.boot_seconds,
         "sizes": as_dict(current.preparation.plan.sizes),
         "ceiling": as_dict(current.preparation.ceiling),
+        "holds_io": current.backend.holds_io,
         "mounts": [mount.to_json() for mount in current.sandbox.live],
         "writable": list(current.preparation.plan.asked),
         "notices": list(current.preparation.plan.notices),

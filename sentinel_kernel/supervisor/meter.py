@@ -100,7 +100,7 @@ class Meter(Keeper):
         self._cpu_at = time.monotonic()
         self._cpu_percent = 0.0
         self._peak, self._growth, self._steady = 0, 0.0, False
-        self._least_allowed = self._allowed()
+        self._least_allowed = self.allowed_bytes()
         """The least that was allowed since the cell began."""
         self._begun_at = 0.0
         self._measured_at = time.monotonic()
@@ -151,7 +151,7 @@ class Meter(Keeper):
         self._data_peak, self._data_begun = 0, self._data_now
         self._shares.refused = False
         self._soft.begin_cell(self._use.total_bytes)
-        allowed = self._allowed()
+        allowed = self.allowed_bytes()
         self._least_allowed = allowed
         self._due = time.monotonic() + self._interval()
         if self._use.total_bytes > allowed * _EXACT_SHARE:
@@ -189,7 +189,7 @@ class Meter(Keeper):
         self._measure()
         self.running = False
         self._headroom.forget()
-        self._leave_headroom(self._allowed())
+        self._leave_headroom(self.allowed_bytes())
         if message.get("status") == "error" and not self._soft.told:
             grown = max(self._peak - self._soft.begun_at, self._data_peak - self._data_begun)
             suspect = self._shares.refused or may_be_memory(message, grown, self._bound())
@@ -206,7 +206,7 @@ class Meter(Keeper):
         used = max(self._peak, min(max(self._data_peak, held), self._bound()))
         pressed = self._shares.refused or self._headroom.pressed
         seen = sure or pressed or used >= self._least_allowed * _SUSPECT_SHARE
-        left = int(self._allowed() * SOFT_SHARE) - max(self._use.total_bytes, held)
+        left = int(self.allowed_bytes() * SOFT_SHARE) - max(self._use.total_bytes, held)
         refused = seen or size_tells(size, left, self._machine.total_bytes)
         self._soft.told |= refused
         return self._limit(self._current, "refused", used, self._least_allowed) if refused else None
@@ -244,13 +244,13 @@ class Meter(Keeper):
 
     def _settled(self) -> None:
         """Have what is free given back where much is used; no cell runs."""
-        if self._use.total_bytes > self._allowed() * _EXACT_SHARE:
+        if self._use.total_bytes > self.allowed_bytes() * _EXACT_SHARE:
             self._soft.trim()
         self._headroom.forget()
 
     def _interval(self, took: float = 0.0) -> float:
         """Return in how many seconds to look again, where a look ``took`` so many: before the soft mark is reached."""
-        left = self._allowed() * SOFT_SHARE - self._use.total_bytes
+        left = self.allowed_bytes() * SOFT_SHARE - self._use.total_bytes
         processors = self._sizes.cpu_count or 2
         reached = left / (_TOUCHED_A_SECOND * processors)
         if self._growth > 0:
@@ -262,7 +262,7 @@ class Meter(Keeper):
     def _limit(self, current: Current, stage: str, used: int, allowed: int) -> dict[str, Any]:
         return memory_limit(current, stage, used, allowed, self._use, self._processes)
 
-    def _allowed(self) -> int:
+    def allowed_bytes(self) -> int:
         """Return what the sandbox may use now: the profile's memory, or less where the machine runs short."""
         spare = self._use.total_bytes + max(0, self._machine.spare_bytes())
         return min(self._sizes.memory_bytes or spare, spare)
@@ -272,7 +272,7 @@ class Meter(Keeper):
         sizes = current.preparation.plan.sizes
         if sizes is not self._sizes:
             self._sizes = sizes
-            self._least_allowed = self._allowed()
+            self._least_allowed = self.allowed_bytes()
             self._headroom.forget()
             self._soft.tell_processors(sizes.cpu_count)
             self._show(current)
@@ -318,7 +318,7 @@ class Meter(Keeper):
     def _hold(self, current: Current) -> dict[str, Any] | None:
         """Do what the last sample asks for: headroom, the soft mark, the hard one."""
         used = self._use.total_bytes
-        allowed = self._allowed()
+        allowed = self.allowed_bytes()
         worker = current.worker_pid
         self._leave_headroom(allowed)
         if self.running and worker > 0 and self._soft.due(used, int(allowed * SOFT_SHARE)):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.own_limits import Own
     from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.meter import Meter
     from sentinel_kernel.supervisor.preparation import StartRequest
 
 _HARD = ("memory_bytes", "pids", "open_files", "file_size_bytes")
@@ -50,7 +51,7 @@ def change_limits(
         return request, {"live": False, "message": str(error)}
     speeds = [name for name, value in asked if name in HELD_BY_GROUP_ALONE and value is not None]
     if speeds and not current.backend.holds_io:
-        return request, {"live": False, "unheld": speeds}
+        return request, {"live": False, "unheld": speeds, "io_obstacle": current.backend.io_obstacle}
     granted = [name for name in message.get("granted") or () if name in OWN_LIMITS]
     ceiling = raise_ceiling(current.preparation.ceiling, asked, granted)
     if too_much := beyond(asked, ceiling):
@@ -87,11 +88,17 @@ def change_limits(
     return replace(request, limits=limits, granted_limits=kept), told
 
 
-def limits_in_force(current: Current, request: StartRequest) -> dict[str, Any]:
-    """Return each limit with its value, what is used of it where that can be told, and how far it may be set."""
+def limits_in_force(current: Current, request: StartRequest, meter: Meter) -> dict[str, Any]:
+    """Return each limit with its value, what is used of it where that can be told, and how far it may be set.
+
+    ``machine_bytes`` is what the machine can give now, where that is less memory than the limit.
+    """
     sizes = current.preparation.plan.sizes
     in_force, ceiling = values(sizes), values(current.preparation.ceiling)
     used = _used(current)
+    if (in_use := meter.sample.get("memory_bytes")) is not None:
+        used["memory_bytes"] = in_use
+    allowed = meter.allowed_bytes()
     own = dict(request.limits)
     events = current.backend.events()
     rows = [
@@ -107,7 +114,8 @@ def limits_in_force(current: Current, request: StartRequest) -> dict[str, Any]:
     return {
         "rows": rows,
         "backend": current.backend.name,
-        "holds_io": current.backend.holds_io,
+        "io_obstacle": current.backend.io_obstacle,
+        "machine_bytes": allowed if allowed < (sizes.memory_bytes or 0) else None,
         "detail": current.backend.detail,
         "processor": _kept_by(current),
         "throttled_seconds": events.throttled_seconds if events is not None else 0.0,

@@ -192,7 +192,7 @@ class Service:
         self._session.life.end()
         if self._succession.waiting:
             self._host.reply(identifier, ok=True)
-            self._session.make_spare()
+            self._session.make_spare(for_next_host=True)
         else:
             # The host hears of it once what the sandbox left is saved; the supervisor goes then.
             self._goodbye = identifier

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.host_changes import HostChanges
     from sentinel_kernel.supervisor.hostlink import HostLink
     from sentinel_kernel.supervisor.keeper import Keeper
+    from sentinel_kernel.supervisor.preparation import StartRequest
     from sentinel_kernel.supervisor.watchers import Watchers
 
 
@@ -48,6 +49,8 @@ class Session:
         self._watchers: Watchers | None = None
         self._files: Files | None = None
         self._host_changes: HostChanges | None = None
+        self._first: StartRequest | None = None
+        """What the host began with."""
         self.life = Lifetime(host, poll, package_directory, self._ledger, self._keepers)
 
     @property
@@ -170,6 +173,8 @@ class Session:
         else:
             self.life.start(message, identifier)
             self._configure(message)  # while the interpreter in the sandbox starts
+        if message.get("reason") == "start":
+            self._first = self.life.request
 
     def _configure(self, message: dict[str, Any]) -> None:
         self.watchers.configure(message)
@@ -311,7 +316,8 @@ class Session:
                 self.life.request, told = change_limits(self.life.running, self.life.request, message)
                 self.watchers.recorder.changed("limits", "", told, self.life.current)
             else:
-                told = limits_in_force(self.life.running, self.life.request)
+                meter = self.watchers.meter
+                told = limits_in_force(self.life.running, self.life.request, meter)
         self._host.reply(identifier, ok=True, fields=told)
 
     def network(self, identifier: object, message: dict[str, Any]) -> None:
@@ -349,11 +355,15 @@ class Session:
         self.make_spare()
         self._host.reply(identifier, ok=True)
 
-    def make_spare(self) -> None:
-        """Make a spare, if there is memory for it; in the place of a sandbox that has just ended, there is."""
-        if self.life.request is not None and self.life.phase in (Phase.RUNNING, Phase.NONE):
+    def make_spare(self, *, for_next_host: bool = False) -> None:
+        """Make a spare, if there is memory for it; in the place of a sandbox that has just ended, there is.
+
+        The next host begins as this one did: without what the person has changed or allowed meanwhile.
+        """
+        request = self._first if for_next_host and self._first is not None else self.life.request
+        if request is not None and self.life.phase in (Phase.RUNNING, Phase.NONE):
             scarce = self.life.phase is Phase.RUNNING
-            self.life.spare.make(self.life.request, scarce=scarce, lesser=self.life.lesser)
+            self.life.spare.make(request, scarce=scarce, lesser=self.life.lesser)
 
     def audit(self, identifier: object, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are served alike
         """Answer with the audit's state once all that was reported is written."""

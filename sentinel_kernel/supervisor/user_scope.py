@@ -41,7 +41,7 @@ def enter_scope() -> Place:
         raise UnsupportedHost(f"The user's message bus is not there ({bus}).")
     busctl = next((path for path in _BUSCTL if os.access(path, os.X_OK)), None)
     if busctl is None:
-        raise UnsupportedHost("busctl, which comes with systemd, is not installed.")
+        raise UnsupportedHost("The program busctl, which comes with systemd, is not installed.")
     before = own_place()
     deadline = time.monotonic() + _SECONDS
     status = _run(

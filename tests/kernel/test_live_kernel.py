@@ -11,6 +11,8 @@ from live_kernel import Notebook, notebook
 from waiting import wait_until
 
 from sentinel_kernel.kernel.output_rule import NOTICE_TYPE, VIOLATION_TYPE
+from sentinel_kernel.policy.mime import LIMITS_TYPE
+from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -203,11 +205,13 @@ def test_status_gives_limits_in_bytes_as_they_are_on_this_machine(tmp_path: Path
         page = "".join(book.run("%sentinel_status").bundles("text/plain"))
         assert re.search(r"memory [\d.]+ [MG]iB, ", page), page
         assert "%" not in page.replace("%sentinel", "")
-        # The limit of one process is never more than that of the sandbox; how much less depends on what is in use.
-        soft = book.run("import resource; resource.getrlimit(resource.RLIMIT_DATA)[0] / 2**30")
-        shown = re.search(r"memory ([\d.]+) GiB", page)
-        assert shown is not None
-        assert float(shown[1]) == pytest.approx(float(soft.bundles("text/plain")[0]), rel=0.3)
+        [limits] = book.run("%sentinel_limit").bundles(LIMITS_TYPE)
+        value = limits["limits"][0]["value"]
+        assert f"memory {size_text(value)}, " in page
+        # What programs see of the machine is the limit to the last KiB; that of one process follows what is in use
+        # and what the machine has left (tests/unit/supervisor/test_memory_limits.py).
+        seen = book.run("print(open('/proc/meminfo').readline().split()[1])")
+        assert int(seen.text) == value >> 10
 
 
 def test_what_was_set_for_the_interpreters_own_memory_is_not_seen_by_cells_and_their_children(

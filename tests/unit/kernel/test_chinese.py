@@ -12,16 +12,20 @@ from typing import Any
 import pytest
 
 import sentinel_kernel
-from sentinel_kernel.errors import MappingError
-from sentinel_kernel.kernel.carrying import Cargo
+from sentinel_kernel.errors import MappingError, SentinelError, UnsupportedHost
+from sentinel_kernel.kernel import lab_config
+from sentinel_kernel.kernel.carrying import LATE, Cargo
 from sentinel_kernel.kernel.chinese import in_chinese
 from sentinel_kernel.kernel.limit_magic import limits_page
+from sentinel_kernel.kernel.problems import forbidden
 from sentinel_kernel.kernel.status_page import StatusPage
 from sentinel_kernel.kernel.switch_words import SwitchWords
+from sentinel_kernel.kernel.unavailable import Problem
 from sentinel_kernel.kernel.words import own_words_unused
 from sentinel_kernel.linux import cgroup
 from sentinel_kernel.policy.mapping import parse_mapping
-from sentinel_kernel.supervisor.backend import Backends
+from sentinel_kernel.supervisor.backend import _REMEDIES, Backends
+from sentinel_kernel.supervisor.remedies import describe
 
 _WORDS: dict[str, Any] = {"en": "a", "zh": "b", "hint": {"en": "c", "zh": "d"}}
 _FAULTS: dict[str, Any] = {
@@ -121,6 +125,75 @@ def test_reasons_of_back_ends_and_of_variables_left_behind_are_told_in_chinese(
     cargo = Cargo(left=[("f", "it is too large")])
     assert SwitchWords("zh").rows(cargo)[1] == ("未带上", "f: 太大")
     assert SwitchWords("en").rows(cargo)[1] == ("left behind", "f: it is too large")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"{",
+        b"[]",
+        b"\xff",
+        b'{"locked": 3}',
+        b'{"lokced": true}',
+        b'{"ask": "sometimes"}',
+        b'{"ask_seconds": -1}',
+        b'{"pythons": 3}',
+        b'{"pythons": [""]}',
+        b'{"profile": 3}',
+        b'{"locked": true, "locked": false}',
+        b'{"ask_seconds": NaN}',
+    ],
+)
+def test_a_mistake_in_a_labs_configuration_is_told_in_chinese(text: bytes) -> None:
+    with pytest.raises(SentinelError) as caught:
+        lab_config._parse(text, "/etc/sentinel-kernel/config.json", "/nowhere")
+    _, cause, remedy = forbidden(caught.value).describe("zh")
+    for told in (cause, remedy):
+        assert not _ENGLISH.search(re.sub(r"Expecting.*quotes|Known here.*|NaN is not JSON", "", told)), told
+    assert "/etc/sentinel-kernel/config.json" in cause
+    assert "实验室配置" in cause
+    assert forbidden(caught.value).describe("en")[1] == caught.value.message
+
+
+def test_a_labs_configuration_that_is_not_roots_alone_is_told_in_chinese() -> None:
+    said = [f"The lab's configuration /e/c.json {why}, so that no sandbox is started."
+            for why in ("can't be read (Permission denied)", "is no plain file", "is longer than 65536 bytes",
+                        "belongs to user 7, not to root", "can be changed by others than root")]  # fmt: skip
+    source = (Path(lab_config.__file__)).read_text()
+    assert source.count("_distrusted(path, ") == len(said)
+    for text in said:
+        assert not _ENGLISH.search(in_chinese(text)), text
+    assert "chown root:root /e" in in_chinese(lab_config._distrusted("/e", "is no plain file").remedy)
+
+
+@pytest.mark.parametrize("wanted", ["cgroup", "systemd", "nonsense"])
+def test_a_back_end_that_is_wanted_and_missing_is_told_in_chinese(
+    monkeypatch: pytest.MonkeyPatch, wanted: str
+) -> None:
+    def own_place() -> Any:
+        raise FileNotFoundError(2, "No such file", None)
+
+    monkeypatch.setattr(cgroup, "own_place", own_place)
+    backends = Backends()
+    with pytest.raises(UnsupportedHost) as caught:
+        backends.make(wanted)
+    _, cause, remedy = Problem.from_event(describe(caught.value)).describe("zh")
+    for told in (cause, remedy):
+        assert not _ENGLISH.search(told), told
+    assert f"SENTINEL_LIMITS_BACKEND={wanted}" in cause
+    for remedies in (_REMEDIES["cgroup"], _REMEDIES["systemd"]):
+        assert "JupyterLab" in in_chinese(remedies) != remedies
+
+
+def test_what_could_not_be_set_is_told_behind_the_back_end() -> None:
+    told = in_chinese("memory, pids in /a; the share of processors could not be set: Bad file descriptor")
+    assert told == "/a 中的 memory, pids；处理器份额无法设定：Bad file descriptor"
+
+
+def test_why_variables_could_not_be_saved_is_told_in_chinese() -> None:
+    for fault in (LATE, "it was interrupted", "the sandbox did not tell its variables"):
+        assert in_chinese(fault) in SwitchWords("zh").not_saved(fault)
+        assert in_chinese(fault) != fault
 
 
 def test_what_is_not_ours_stays_as_it_is() -> None:

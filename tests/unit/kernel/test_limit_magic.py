@@ -7,9 +7,17 @@ import json
 import pytest
 
 from sentinel_kernel.errors import ProtocolError
-from sentinel_kernel.kernel.limit_magic import LimitTyped, read_line
+from sentinel_kernel.kernel.help_page import help_page
+from sentinel_kernel.kernel.limit_magic import (
+    LimitTyped,
+    changed_page,
+    limits_page,
+    read_line,
+    unchanged_page,
+)
 from sentinel_kernel.kernel.limit_signs import signs
 from sentinel_kernel.policy.hints import complete
+from sentinel_kernel.policy.mime import LIMITS_TYPE
 from sentinel_kernel.policy.occurrence import limit_violation
 from sentinel_kernel.policy.own_limits import beyond, parse_limits, raise_ceiling, with_own
 from sentinel_kernel.policy.plan import Sizes
@@ -88,6 +96,55 @@ def test_own_limits_are_bounded_by_the_ceiling_unless_granted() -> None:
 def test_limits_of_a_message_are_checked(limits: object) -> None:
     with pytest.raises(ProtocolError):
         parse_limits(limits)
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "chinese", "shown", "why"),
+    [
+        (
+            "controller",
+            False,
+            "a control group with the io controller",
+            "can only be held by a control group",
+        ),
+        ("controller", True, "需要带 io 控制器的控制组", "只能由带 io 控制器的控制组限制"),
+        ("disk", False, "the files lie on no disk whose speed can be limited", "move the notebook to a disk"),
+        ("disk", True, "文件所在的磁盘不支持限速", "请把笔记本移到本机的磁盘"),
+    ],
+)
+def test_why_the_speed_of_a_disk_is_not_held_is_said(
+    obstacle: str, shown: str, why: str, *, chinese: bool
+) -> None:
+    page = limits_page({"io_obstacle": obstacle}, "strict", chinese=chinese)
+    lines = [line for line in page["text/plain"].splitlines() if line.startswith("  io_")]
+    assert len(lines) == 2
+    assert all(shown in line for line in lines)
+    assert [one["held"] for one in page[LIMITS_TYPE]["limits"]] == [True] * 11 + [False] * 2
+    answer = {"live": False, "unheld": ["io_read_bytes"], "io_obstacle": obstacle}
+    text = unchanged_page(answer, chinese=chinese)["text/plain"]
+    assert "io_read" in text
+    assert why in " ".join(text.split())
+    assert "io_read=50M" in help_page(chinese=chinese)["text/plain"]
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_what_is_held_of_a_disks_speed_and_of_a_busy_machine_is_said(*, chinese: bool) -> None:
+    rows = [
+        {"name": "io_read_bytes", "value": 50 << 20, "ceiling": None, "own": True},
+        {"name": "memory_bytes", "value": 8 << 30, "used": 1 << 30, "ceiling": 8 << 30},
+    ]
+    page = limits_page(
+        {"rows": rows, "io_obstacle": "", "machine_bytes": 5 << 30}, "strict", chinese=chinese
+    )["text/plain"]
+    assert "50 MiB" in page
+    assert ("本机现在最多可提供 5 GiB" if chinese else "1 GiB in use; the machine can give 5 GiB now") in page
+    assert ("重启内核后恢复为配置的值" if chinese else "a restart of the kernel goes back") in " ".join(
+        page.split()
+    )
+    told = changed_page({"before": {}, "after": {"io_read_bytes": 1}}, "strict", chinese=chinese)
+    assert ("重启内核后恢复为配置的值" if chinese else "a restart of the kernel goes back") in " ".join(
+        told["text/plain"].split()
+    )
 
 
 def told(ename: str, evalue: str, trace: str = "") -> list[dict[str, object]]:

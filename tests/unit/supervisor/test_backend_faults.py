@@ -82,6 +82,7 @@ class _Leaf:
     def __init__(self, path: str = "", *, refuses: bool = False) -> None:
         self.path, self.refuses, self.closed = path, refuses, False
         self.descriptor = 0
+        self.refused: set[str] = set()
         self.written: dict[str, str] = {}
 
     def has(self, name: str) -> bool:
@@ -98,7 +99,7 @@ class _Leaf:
 
     def write(self, name: str, text: str) -> None:
         """Keep it."""
-        if self.refuses:
+        if self.refuses or name in self.refused:
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
         self.written[name] = text
 
@@ -114,6 +115,20 @@ def test_numbers_beyond_the_linux_kernels_are_clamped() -> None:
     backend.set(Sizes(None, 1 << 40, 1 << 50, 0, 0, 0, None, None))
     assert int(leaf.written["cpu.max"].split()[0]) < 1 << 44
     assert int(leaf.written["pids.max"]) < 1 << 22
+
+
+@pytest.mark.parametrize(
+    ("controllers", "refuses", "obstacle"),
+    [(("io",), False, ""), (("io",), True, "disk"), (("memory",), False, "controller")],
+)
+def test_a_disk_whose_speed_can_not_be_limited_is_not_said_to_be(
+    controllers: tuple[str, ...], obstacle: str, *, refuses: bool
+) -> None:
+    leaf = _Leaf()
+    leaf.refused = {"io.max"} if refuses else set()
+    tree = SimpleNamespace(controllers=controllers, path="/")
+    backend = GroupBackend("cgroup", leaf, tree, ("8:0",))  # type: ignore[arg-type] - stand-ins
+    assert (backend.io_obstacle, backend.holds_io) == (obstacle, not obstacle)
 
 
 def test_a_leaf_that_can_not_be_used_is_removed(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from sentinel_kernel.policy.occurrence import limit_violation
 from sentinel_kernel.supervisor import headroom, memory_use
 from sentinel_kernel.supervisor.headroom import Headroom
 from sentinel_kernel.supervisor.memory_use import MemoryUse
+from sentinel_kernel.supervisor.meter import Meter
 from sentinel_kernel.supervisor.processes import Process
 from sentinel_kernel.supervisor.soft_memory import _words, memory_limit
 
@@ -46,6 +47,57 @@ def test_one_of_the_sandbox_is_killed() -> None:
     assert child.stdin is not None
     child.stdin.close()
     room.close()
+
+
+class _Held(SimpleNamespace):
+    """A process that holds memory."""
+
+    def heap_bytes(self) -> int:
+        """Have no heap."""
+        return 0
+
+    def measure(self) -> bool:
+        """Stay as it is."""
+        return True
+
+
+class _Two(dict[int, Any]):
+    """The worker and one other process."""
+
+    first = 1
+
+    def __iter__(self) -> Any:
+        return iter(self.values())
+
+
+@pytest.mark.parametrize("machine", [8 << 30, 512 << 20])
+@pytest.mark.parametrize("sampled", [True, False], ids=["sampled", "at_once"])
+def test_a_process_may_take_nine_tenths_of_what_the_limit_and_the_machine_leave(
+    machine: int, sampled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mib = 1 << 20
+    worker = _Held(pid=7, anonymous_bytes=100 * mib, data_bytes=150 * mib)
+    other = _Held(pid=8, anonymous_bytes=20 * mib, data_bytes=20 * mib)
+    processes: Any = _Two({7: worker, 8: other})
+    use: Any = SimpleNamespace(total_bytes=120 * mib)
+    meter: Any = SimpleNamespace(
+        _use=use,
+        _sizes=SimpleNamespace(memory_bytes=1 << 30),
+        _machine=SimpleNamespace(spare_bytes=lambda: machine - use.total_bytes),
+    )
+    allowed = Meter.allowed_bytes(meter)
+    assert allowed == min(1 << 30, machine)
+    written: dict[int, int] = {}
+    monkeypatch.setattr(
+        headroom, "set_soft_limit", lambda pid, _first, _what, soft: written.update({pid: soft})
+    )
+    room = Headroom(processes, use)
+    if sampled:  # before a cell: what is mapped and not touched by then counts for nothing
+        room.write(allowed, -1, 7, None)
+    room.begin_cell(7, allowed)
+    room.write(allowed, -1, 7, use.total_bytes)
+    assert written[7] == (int(allowed * 0.9) - 20 * mib + 50 * mib) // mib * mib
+    assert written[8] == (int(allowed * 0.9) - 100 * mib) // mib * mib
 
 
 def _limit(stage: str, allowed: int) -> dict[str, Any]:

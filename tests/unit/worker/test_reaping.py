@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 PROGRAM = """
-import multiprocessing, os, subprocess, sys, time
+import multiprocessing, os, signal, subprocess, sys
 from sentinel_kernel.worker.reaping import _ended, reap_children
 
 known = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
@@ -17,9 +17,10 @@ if nobodys == 0:
     os._exit(5)
 running = os.fork()
 if running == 0:
-    time.sleep(600)
-while set(_ended()) != {known.pid, worker.pid, nobodys}:
-    time.sleep(0.001)
+    signal.pause()
+for child in (known.pid, worker.pid, nobodys):
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+assert set(_ended()) == {known.pid, worker.pid, nobodys}
 reap_children()
 assert (known.returncode, worker.exitcode, list(_ended())) == (3, 4, [])
 assert os.waitpid(running, os.WNOHANG) == (0, 0)
