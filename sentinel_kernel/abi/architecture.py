@@ -36,18 +36,26 @@ class Architecture(Record):
     syscalls: Mapping[str, int]
     names: Mapping[int, str]
     has_x32: bool
+    top_bit: int
+    """The highest bit of a program's addresses. Where its stack and its libraries are laid out from the top it is set
+    in those; with ADDR_COMPAT_LAYOUT (personality(2)) mappings begin at a third or a quarter of the way, without it."""
 
     def name_of(self, number: int) -> str:
         """Return the name of call ``number``, or ``syscall_<number>`` where the table has none."""
         return self.names.get(number, f"syscall_{number}")
 
 
-def _architecture(machine: str, audit_arch: int, table: Mapping[str, int], *, has_x32: bool) -> Architecture:
-    return Architecture(machine, audit_arch, table, {number: name for name, number in table.items()}, has_x32)
+def _architecture(
+    machine: str, audit_arch: int, table: Mapping[str, int], *, has_x32: bool, top_bit: int
+) -> Architecture:
+    names = {number: name for name, number in table.items()}
+    return Architecture(machine, audit_arch, table, names, has_x32, top_bit)
 
 
-X86_64: Final = _architecture("x86_64", AUDIT_ARCH_X86_64, syscalls_x86_64.SYSCALLS, has_x32=True)
-AARCH64: Final = _architecture("aarch64", AUDIT_ARCH_AARCH64, syscalls_aarch64.SYSCALLS, has_x32=False)
+X86_64: Final = _architecture("x86_64", AUDIT_ARCH_X86_64, syscalls_x86_64.SYSCALLS, has_x32=True, top_bit=46)
+AARCH64: Final = _architecture(
+    "aarch64", AUDIT_ARCH_AARCH64, syscalls_aarch64.SYSCALLS, has_x32=False, top_bit=47
+)
 ARCHITECTURES: Final = (X86_64, AARCH64)
 
 

@@ -33,6 +33,7 @@ _BY_MACHINE: Final = {
     "x86_64": {
         "clone": 56,
         "capset": 126,
+        "personality": 135,
         "setfsuid": 122,
         "setfsgid": 123,
         "fstatfs": 138,
@@ -56,6 +57,7 @@ _BY_MACHINE: Final = {
         "clone": 220,
         "fstatfs": 44,
         "capset": 91,
+        "personality": 92,
         "pivot_root": 41,
         "tgkill": 131,
         "keyctl": 219,

@@ -10,6 +10,7 @@ class CloneFlags(IntFlag):
     """Flags of clone(2)."""
 
     NEWTIME = 0x00000080
+    THREAD = 0x00010000
     PIDFD = 0x00001000
     NEWNS = 0x00020000
     NEWCGROUP = 0x02000000

@@ -9,6 +9,7 @@ import signal
 import socket
 
 from sentinel_kernel.abi.landlock import AccessFs, AccessNet, Scope
+from sentinel_kernel.abi.personality import ADDR_COMPAT_LAYOUT, PER_LINUX
 from sentinel_kernel.abi.prctl import SecureBits
 from sentinel_kernel.abi.sched import CloneFlags
 from sentinel_kernel.abi.seccomp import BPF_INSTRUCTION_SIZE, BPF_MAXIMUM_INSTRUCTIONS
@@ -164,6 +165,12 @@ def apply_limits(context: BootContext) -> None:
         hard = min((limit for limit in (inherited, bound) if limit != resource.RLIM_INFINITY), default=bound)
         soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(what, (soft, hard))
+
+
+def lay_out_memory(context: BootContext) -> None:
+    """Have init's memory laid out as the plan says; what workers execute is not, as init takes it back."""
+    if context.plan.low_memory:
+        process.set_personality(PER_LINUX | ADDR_COMPAT_LAYOUT)
 
 
 def give_up_privileges(context: BootContext) -> None:  # noqa: ARG001

@@ -106,6 +106,7 @@ STEPS: tuple[Callable[[BootContext], None], ...] = (
     become_nobody,
     start_session,
     confinement.apply_limits,
+    confinement.lay_out_memory,
     give_up_privileges,
     confinement.die_with_supervisor,
     open_paths,

@@ -34,6 +34,7 @@ STEPS: tuple[Callable[[BootContext], None], ...] = (
     confinement.open_sockets,
     confinement.start_session,
     confinement.apply_limits,
+    confinement.lay_out_memory,
     confinement.give_up_privileges,
     confinement.die_with_supervisor,
     confinement.restrict_paths,

@@ -49,6 +49,26 @@ def watch_folder(watch: int, folder: int) -> None:
     checked(LIBC.inotify_add_watch(watch, path, _CHANGES | IN_ONLYDIR), "inotify_add_watch")
 
 
+def watch_new_files(watch: int, folder: int) -> None:
+    """Have ``watch`` tell of what is made in the folder of a descriptor. Raises OSError as above."""
+    path = f"/proc/self/fd/{folder}".encode()
+    checked(LIBC.inotify_add_watch(watch, path, IN_CREATE | IN_ONLYDIR), "inotify_add_watch")
+
+
+def names_of(watch: int) -> list[bytes]:
+    """Return the names that one read tells of; none: nothing was made. Raises OSError."""
+    try:
+        data = os.read(watch, _READ_BYTES)
+    except BlockingIOError:
+        return []
+    names, at = [], 0
+    while at < len(data):
+        *_, length = _HEAD.unpack_from(data, at)
+        at += _HEAD.size + length
+        names.append(data[at - length : at].rstrip(b"\0"))
+    return names
+
+
 def changes_of(watch: int, most_reads: int) -> int:
     """Return the masks of all that has changed since the last call, put together; 0: nothing has.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
-import select
 import os
+import select
 import signal
 
-from sentinel_kernel.abi.pidfd import GET_INFO, INFO, INFO_EXIT, PROCESS_GROUP
+from sentinel_kernel.abi.pidfd import PROCESS_GROUP
 from sentinel_kernel.abi.prctl import (
     LINUX_CAPABILITY_VERSION_3,
     PR_CAP_AMBIENT,
@@ -23,12 +22,13 @@ from sentinel_kernel.abi.prctl import (
     SecureBits,
 )
 from sentinel_kernel.linux.libc import LIBC, NUMBERS, checked, system_call
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 _IOPRIO_WHO_PROCESS = 1  # <linux/ioprio.h>
+_ASK_PERSONALITY = 0xFFFFFFFF
 
 
 def control(option: int, value: int = 0, third: int = 0) -> int:
@@ -44,6 +44,22 @@ def die_with_parent() -> None:
 def set_dumpable(*, dumpable: bool) -> None:
     """Set or clear whether others of the same user may trace this process; execve(2) sets it again."""
     control(PR_SET_DUMPABLE, int(dumpable))
+
+
+def set_personality(persona: int) -> None:
+    """Set how programs that are executed from now on are laid out in memory (personality(2))."""
+    system_call("personality", persona)
+
+
+def may_set_personality(persona: int) -> bool:
+    """Tell whether this process may set ``persona``, by doing so and taking it back; Docker's filter refuses most."""
+    try:
+        before = system_call("personality", _ASK_PERSONALITY)
+        set_personality(persona)
+        set_personality(before)
+    except OSError:
+        return False
+    return True
 
 
 def adopt_orphans() -> None:
@@ -157,20 +173,6 @@ def open_thread(thread: int, process: int) -> int:
         if error.errno != errno.EINVAL:
             raise
     return os.pidfd_open(process)
-
-
-def reaped_status(pidfd: int) -> int | None:
-    """Return the wait status of a process that has ended and was waited for (PIDFD_GET_INFO, Linux 6.15).
-
-    None where it was not, or where the Linux kernel is older.
-    """
-    answer = bytearray(INFO.pack(INFO_EXIT, *[0] * 13))
-    try:
-        fcntl.ioctl(pidfd, GET_INFO, answer)
-    except OSError:
-        return None
-    mask, *_, status = INFO.unpack(answer)
-    return int(status) if mask & INFO_EXIT else None
 
 
 def take_file(pidfd: int, number: int) -> int:

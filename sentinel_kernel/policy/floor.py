@@ -251,6 +251,12 @@ WORKER_NEEDS: tuple[FixedRule, ...] = (
         only_in=((ArgumentTest(0, NAMESPACE_FLAGS, 0),),),
     ),
     FixedRule(
+        ("personality",),
+        Action(ActionKind.ALLOW),
+        "init gives up the layout of memory that is its own, so that programs begin with the usual one",
+        only_in=((_equals(0, 0),),),
+    ),
+    FixedRule(
         _calls(
             "nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time getrandom sched_yield "
             "sched_getaffinity sched_getparam sched_getscheduler poll ppoll select "

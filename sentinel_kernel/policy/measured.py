@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from sentinel_kernel.abi.architecture import Architecture
     from sentinel_kernel.policy.compiled import CompiledPolicy
     from sentinel_kernel.policy.regions import Region
 
@@ -40,6 +41,8 @@ _NOT_ASKED: Final = (ArgumentTest(2, (1 << 64) - 1, 0),)
 _SMALL: Final = (ArgumentTest(1, _LARGE, 0), _PRIVATE)
 """Where a call is not held: each program that starts asks once for the size of its stack; small mappings are many."""
 
+_CLONE_THREAD: Final = 0x00010000  # <linux/sched.h>
+
 MEASURED: Final[tuple[tuple[str, Region, Region | None], ...]] = (
     ("mmap", (ArgumentTest(3, _MAP_TYPE_AND_ANONYMOUS, _MAP_SHARED_ANONYMOUS),), None),
     ("mmap", (ArgumentTest(2, _PROT_WRITE, _PROT_WRITE), _PRIVATE), _SMALL),
@@ -58,21 +61,32 @@ MEASURED: Final[tuple[tuple[str, Region, Region | None], ...]] = (
 limits can't be set from here (ipc_namespaces(7) gives them to root alone); affinity and the soft RLIMIT_DATA are a
 process's own to change; sysinfo(2) tells of the machine.
 
-Mappings of files and stacks of threads are not held, though nobody is told who dies of a file that could not grow
-(SIGBUS), nor which thread found no room: a signal whose handler does not restart calls (signal.signal of Python makes
-such) would end one that the supervisor has not taken yet with EINTR, which neither mmap nor pthread_create knows."""
+No mapping of a file is held: a signal whose handler does not restart calls (signal.signal of Python makes such) would
+end one that the supervisor has not taken yet with EINTR, which mmap knows nothing of."""
 
 _HELD = Action(ActionKind.NOTIFY)
 _REASON = "it is counted against the profile's sizes"
 
 
-def measured_policy(policy: CompiledPolicy) -> CompiledPolicy:
+def _starts(architecture: Architecture) -> tuple[tuple[str, Region, Region | None], ...]:
+    """Return the starts of threads whose stack is not in the lower part of memory, where the worker's are.
+
+    No signal ends one while it waits: C libraries block all of them around it (pthread_create of glibc 2.32, musl, Go).
+    """
+    top = 1 << architecture.top_bit
+    stack = ArgumentTest(1, top, top)
+    return (("clone", (ArgumentTest(0, _CLONE_THREAD, _CLONE_THREAD), stack), None),)
+
+
+def measured_policy(policy: CompiledPolicy, *, threads: bool = False) -> CompiledPolicy:
     """Return the policy of a filter that also holds the calls that are to be counted.
 
+    ``threads``: the starts of threads too, but for those of the worker and its forks (supervisor/child_threads.py).
     Where the supervisor is gone they fail, as all that is held.
     """
     rules = dict(policy.rules)
-    for name, region, left_out in MEASURED:
+    starts = _starts(policy.architecture) if threads else ()
+    for name, region, left_out in (*MEASURED, *starts):
         number = policy.architecture.syscalls.get(name)
         if number is not None and number in rules:
             held = CompiledRule(name, number, region, _HELD, ORIGIN_SHARED, _REASON)

@@ -234,6 +234,10 @@ class BootPlan(Record):
     """(name, "tcp" or "udp", address, port) of what boot binds inside for the supervisor to serve."""
     lists: PathLists | None = None
     """Of the landlock rung; None: the full one."""
+    counts_threads: bool = False
+    """What the worker executes has its threads held as they start, so that they can be counted."""
+    low_memory: bool = False
+    """Init, and so the worker, has its mappings in the lower part of its memory: by that its threads are told apart."""
 
     @property
     def rung(self) -> str:

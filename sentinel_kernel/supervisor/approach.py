@@ -6,6 +6,8 @@ much more in use than the last one has the main thread's stack written; some ten
 
 from __future__ import annotations
 
+from sentinel_kernel.supervisor.limit_watch import file_systems, fullness, size_name
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sentinel_kernel.policy.stack_dump import Place
@@ -46,11 +48,19 @@ class Approach:
 
         def found(place: Place | None) -> None:
             if place is not None and place.line is not None and not place.cell:
-                self._current.filling.update(dict.fromkeys(grown, place))
+                self._note(grown, place)
 
         if line.ask(worker, worker, found, _PATIENCE_SECONDS):
             self._memory = max(self._memory, used) if more else self._memory
             self._files |= grown
+
+    def _note(self, grown: dict[str, int], place: Place) -> None:
+        """Have it noted where the worker is; where nothing fits in any more, it may be past the line that filled it."""
+        current = self._current
+        full = {size_name(current, *one[:2]) for one in file_systems(current) if fullness(current, *one)}
+        for name in grown:
+            if name not in full or name not in current.filling:
+                current.filling[name] = place
 
     def _grown_files(self) -> dict[str, int]:
         """Return which file systems hold much more than when it was asked last, and how much."""

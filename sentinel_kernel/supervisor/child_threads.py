@@ -1,8 +1,8 @@
 """Threads that programs of a cell start where there is no room for another one: what refuses them tells nobody.
 
-Such a program may be gone some milliseconds later, long before the next sample. The stack of a thread that it starts is
-held (policy/measured.py), and as long as that is, what there is can be counted. The worker's own threads are not among
-them: it was started with another size of stacks than what it executes is.
+Such a program may be gone some milliseconds later, long before the next sample. The start of its threads is held
+(policy/measured.py), and as long as one is, what there is can be counted. The worker's own threads, and those of its
+forks, are not among them: their stacks lie elsewhere (boot/confinement.py, lay_out_memory).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import time
 
 from sentinel_kernel.policy.plan import process_limit
 from sentinel_kernel.supervisor.last_words import place_fields
-from sentinel_kernel.supervisor.processor_time import count_tasks
 from sentinel_kernel.supervisor.reached import reached
 from sentinel_kernel.supervisor.starter import find_starter
 
@@ -92,8 +91,8 @@ class ChildThreads:
         allowed = process_limit(self._current.preparation.plan.sizes)
         if self.crowded is None or allowed is None:
             return None
-        used = count_tasks(self._current)
-        place = place_fields(self.crowded[1]) or {"line": None, "function": None, "library": None}
+        used, where = self.crowded
+        place = place_fields(where) or {"line": None, "function": None, "library": None}
         told = reached(self._current, "pids", "refused", used, allowed, "count")
         # One of the others may have ended in the moment between.
         return {**told, "place_of": {**place, "confidence": "likely"}}

@@ -13,6 +13,7 @@ from sentinel_kernel.linux.process import signal_group
 from sentinel_kernel.record import MutableRecord, as_dict, fresh, replace
 from sentinel_kernel.supervisor.by_number import set_processors
 from sentinel_kernel.supervisor.channels import RunDirectory
+from sentinel_kernel.supervisor.counted_threads import count_threads
 from sentinel_kernel.supervisor.last_words import place_fields
 from sentinel_kernel.supervisor.preparation import chosen_processors, compile_filter, prepare
 from sentinel_kernel.supervisor.sandbox import start_sandbox
@@ -87,6 +88,8 @@ class Current(MutableRecord):
     """The most processes and threads that the meter has seen since the cell began."""
     held_peaks: dict[str, int] = fresh(default_factory=dict)
     """The most bytes that it has seen in each file system in memory since then, by the name of the size."""
+    promised_bytes: int = 0
+    """The size of a file in /dev/shm that it has no room for, made since then (supervisor/promised_files.py)."""
     heritage: tuple[Any, ...] = ()
     """What init hands down to its children, as it was before the first worker (supervisor/heritage.py)."""
     error_output: bytearray = fresh(default_factory=bytearray)
@@ -126,6 +129,7 @@ def make_sandbox(
         backend = backends.make(request.limits_backend, (plan.workspace, plan.argv[0]))
         undo.callback(backend.close)
         backend.set(plan.sizes, processors=False)
+        preparation = count_threads(preparation, request, backend)
         policies: list[CompiledPolicy] = []
 
         def make_filter(made: Preparation) -> bytes:
@@ -136,7 +140,9 @@ def make_sandbox(
         sandbox: Sandbox
         try:
             trees = prepare_trees(plan)
-            sandbox = start_sandbox(plan, lambda: make_filter(preparation), trees, backend, request.fault)
+            sandbox = start_sandbox(
+                preparation.plan, lambda: make_filter(preparation), trees, backend, request.fault
+            )
         except BootError as error:
             from sentinel_kernel.supervisor.rung_choice import start_lesser  # noqa: PLC0415 - seldom needed
 

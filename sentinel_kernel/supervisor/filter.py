@@ -58,11 +58,13 @@ def build_filter(
     *,
     fenced: bool = False,
     of_rung: RungRules | None = None,
+    threads: bool = False,
 ) -> bytes:
     """Return the BPF program of ``policy``: an array of ``struct sock_filter`` for seccomp(2).
 
     What one of ``others`` decides otherwise is a notification too, so that the sandbox can change to it. A sandbox
-    that may reach hosts is ``fenced`` (policy/network_fence.py); ``of_rung`` is what a lesser rung refuses and holds.
+    that may reach hosts is ``fenced`` (policy/network_fence.py); ``of_rung`` is what a lesser rung refuses and holds;
+    ``threads`` of programs are held as they start (policy/measured.py).
 
     It comes from the cache if that is this user's alone and whole, else from libseccomp; a new program is run
     against the policy before it is used. The default and every foreign call is a user notification.
@@ -71,12 +73,13 @@ def build_filter(
         UnsupportedHost: libseccomp is missing, or what it built is not what the policy says.
 
     """
-    key = _cache_key(policy, others, fenced=fenced, of_rung=of_rung) if cache_directory else None
+    key = _cache_key(policy, others, fenced, of_rung, threads) if cache_directory else None
     if cache_directory and key and (program := _read_cached(cache_directory, key)) is not None:
         return program
     from sentinel_kernel.policy.measured import measured_policy  # noqa: PLC0415 - a cached filter does without
 
-    filtered = measured_policy(filtered_policy(policy, others, of_rung.refused if of_rung else ()))
+    filtered = filtered_policy(policy, others, of_rung.refused if of_rung else ())
+    filtered = measured_policy(filtered, threads=threads)
     if of_rung is not None:
         from sentinel_kernel.policy.rung import held_policy  # noqa: PLC0415 - few sandboxes are on a lesser rung
 
@@ -172,7 +175,11 @@ def _prove(program: bytes, policy: CompiledPolicy) -> None:
 
 
 def _cache_key(
-    policy: CompiledPolicy, others: Sequence[Profile], *, fenced: bool, of_rung: RungRules | None
+    policy: CompiledPolicy,
+    others: Sequence[Profile],
+    fenced: bool,
+    of_rung: RungRules | None,
+    threads: bool,
 ) -> str | None:
     """Return the name for the policy's program, None where it is unknown which libseccomp would build it."""
     library = _library_identity(policy.architecture.machine)
@@ -183,7 +190,7 @@ def _cache_key(
     rules = [(other.default_action, other.syscall_rules) for other in others]
     return hashlib.sha256(
         f"{policy.digest}\n{rules!r}\n{library}\n{__version__}\n{_FORMAT}{' fenced' if fenced else ''}"
-        f"{'' if of_rung is None else f' {of_rung!r}'}".encode()
+        f"{' threads' if threads else ''}{'' if of_rung is None else f' {of_rung!r}'}".encode()
     ).hexdigest()
 
 

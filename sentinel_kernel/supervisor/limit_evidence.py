@@ -7,7 +7,7 @@ import resource
 
 from sentinel_kernel.policy.failure_report import THREAD
 from sentinel_kernel.policy.plan import LENT_FILES, is_within, process_limit
-from sentinel_kernel.supervisor.limit_watch import count_files, file_systems, fullness
+from sentinel_kernel.supervisor.limit_watch import count_files, file_systems, fullness, size_name
 from sentinel_kernel.supervisor.processor_time import count_tasks
 from sentinel_kernel.supervisor.reached import reached
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.limit_watch import LimitWatch
     from sentinel_kernel.supervisor.meter import Meter
 
-_TASKS = 0.97
+_TASKS = _FULL = 0.97
 _FILES = 0.9
 _STATUS_BYTES = 4096
 _STACK_BYTES = 2 << 20
@@ -57,6 +57,7 @@ class LimitEvidence:
             "starts": lambda: self._starts(current, entry),
             "full": lambda: self._watch.filled(current),
             "crowded": lambda: _crowded(current, entry),
+            "mapped": lambda: self._mapped(current, entry),
             "space": lambda: _space(current, entry),
             "room": lambda: _said(_space(current, entry)),
             "file_size": lambda: _file_size(current, entry),
@@ -95,6 +96,12 @@ class LimitEvidence:
         seen = self._watch.pids_counted() or max(used, current.peak_tasks) >= allowed * _TASKS
         return reached(current, "pids", "refused", used, allowed, "count") if seen else None
 
+    def _mapped(self, current: Current, entry: Entry) -> dict[str, Any] | None:
+        """Return the limit of a file system that a child has met which SIGBUS has ended."""
+        started = current.started
+        noted = started is not None and started.overfull(self._watch.began_ns) is not None
+        return _said(overfull(current)) if noted or entry.returncode is not None else None
+
 
 def _crowded(current: Current, entry: Entry) -> dict[str, Any] | None:
     """Return the limit of tasks, where a thread found no room in what was started by the error's own line."""
@@ -123,6 +130,23 @@ def _space(current: Current, entry: Entry) -> dict[str, Any] | None:
     return _gone(current, systems, entry) if entry.gone and systems else None
 
 
+def overfull(current: Current) -> dict[str, Any] | None:
+    """Return the limit that who was ended by SIGBUS has met: of a file system in memory that is full, or has been.
+
+    Or that was promised more than it has room for: then what was written may have been gone before a sample.
+    """
+    found = None
+    for name, place, status in file_systems(current):
+        size = status.f_blocks * status.f_frsize
+        used = max((status.f_blocks - status.f_bfree) * status.f_frsize, _peak(current, name, place))
+        told = {**reached(current, name, "kill", used, size, "bytes"), "place": place}
+        if name == "shm" and current.promised_bytes:
+            return told
+        if found is None and size and used >= size * _FULL:
+            found = told
+    return found
+
+
 def _gone(
     current: Current, systems: list[tuple[str, str, os.statvfs_result]], entry: Entry
 ) -> dict[str, Any]:
@@ -137,7 +161,7 @@ def _gone(
 
 
 def _peak(current: Current, name: str, place: str) -> int:
-    key = "home" if place == current.preparation.plan.home else f"{name}_bytes"
+    key = size_name(current, name, place)
     kept = current.sandbox.kept[0] if name == "disk" else 0
     return max(0, current.held_peaks.get(key, 0) - kept)
 

@@ -36,6 +36,7 @@ _CROWDED = 0.5
 _NEARLY = 0.9
 """From this share on of the open files, or of a file's size, an error about them is borne out."""
 
+_ROOMS = frozenset({"disk", "tmp", "shm"})
 _NAMED_CHARACTERS = 60
 _MOST_EVENTS = 100
 
@@ -61,7 +62,7 @@ class LimitWatch(Keeper):
         """The folders that were full at the last cell's end."""
         self._began = 0.0
         """When the last cell began, on the clock of a process's start time (seconds since the boot)."""
-        self._began_ns = 0
+        self.began_ns = 0
         """The same on that of time.monotonic_ns."""
         self._known: set[int] = set()
         """Children of init that were told of, and the worker."""
@@ -100,10 +101,11 @@ class LimitWatch(Keeper):
         if self._current is not None:
             self._current.peak_tasks = 0
             self._current.held_peaks.clear()
+            self._current.promised_bytes = 0
             if (shares := self._current.handler.shares) is not None and shares.threads is not None:
                 shares.threads.begin_cell()
         self._began = time.clock_gettime(time.CLOCK_BOOTTIME)
-        self._began_ns = time.monotonic_ns()
+        self.began_ns = time.monotonic_ns()
         events = self._current.backend.events() if self._current is not None else None
         self._refusals = events.pids_refusals if events is not None else 0
 
@@ -118,8 +120,6 @@ class LimitWatch(Keeper):
             suspects = [one for one in suspects if one.get("name") != "pids"] + [
                 {"name": "pids", "certain": True, "counted": True}
             ]
-        if self.filled(current) is not None and not self._told.intersection(("disk", "tmp", "shm")):
-            suspects.append({"name": "space"})  # told also where the code made nothing of it
         owed, self.owed = self.owed, None
         owed = owed or _crowded(current)
         if owed is not None:
@@ -127,6 +127,9 @@ class LimitWatch(Keeper):
                 {"name": "pids", "owed": owed}
             ]
         suspects += self._noted(current, suspects, str(message.get("msg_id")))
+        known = self._told | {str(one.get("name")) for one in suspects}
+        if self.filled(current) is not None and not known & _ROOMS:
+            suspects.append({"name": "space"})  # told also where the code made nothing of it
         clearing: tuple[Clearing, dict[str, Any]] | None = None
         for suspect in suspects:
             found = self._found(current, suspect)
@@ -148,9 +151,10 @@ class LimitWatch(Keeper):
 
     def _noted(self, current: Current, suspects: list[dict[str, Any]], cell: str) -> list[dict[str, Any]]:
         """Return the limits that the worker has noted as met in this ``cell``, and that nobody else speaks of."""
-        note = current.started.refused(self._began_ns) if current.started is not None else None
+        note = current.started.refused(self.began_ns) if current.started is not None else None
+        bus = current.started.overfull(self.began_ns) if current.started is not None else None
         wrote = _readable(current.size_pipe)
-        if note is None and not wrote:
+        if note is None and bus is None and not wrote:
             return []
         from sentinel_kernel.supervisor import swallowed  # noqa: PLC0415 - for the few cells that meet such a limit
 
@@ -158,6 +162,8 @@ class LimitWatch(Keeper):
         found = []
         if note is not None and not known & {"pids", "memory"}:
             found.append(swallowed.refused_start(current, note, cell))
+        if bus is not None and not known & _ROOMS:
+            found.append(swallowed.ended_by_bus(current, bus, cell))
         if wrote and (stack := swallowed.take_size_stack(current)) and "file_size" not in known:
             found.append(swallowed.refused_size(current, stack, cell))
         return [{"name": one["name"], "owed": one} for one in found if one is not None]
@@ -294,6 +300,11 @@ def _without(status: os.statvfs_result, kept_bytes: int, kept_inodes: int) -> os
     blocks = status.f_blocks - kept_bytes // (status.f_frsize or 1)
     files = status.f_files - kept_inodes
     return os.statvfs_result((*status[:2], max(0, blocks), *status[3:5], max(0, files), *status[6:]))
+
+
+def size_name(current: Current, name: str, place: str) -> str:
+    """Return the name of the size that goes with a file system of :func:`file_systems`, "home" for that of HOME."""
+    return "home" if place == current.preparation.plan.home else f"{name}_bytes"
 
 
 def fullness(current: Current, name: str, place: str, status: os.statvfs_result) -> dict[str, Any] | None:

@@ -118,6 +118,9 @@ class NotificationHandler:
             if not self.rung.list_folder(notification):
                 self._listener.proceed(notification.id)
             return False
+        if self.shares is not None and self.shares.starts_thread(notification) and self._allows(notification):
+            self.shares.start_thread(self._listener, notification)
+            return False
         copies = pointer_copies(notification.number, notification.architecture)
         pid = self._process_of(notification.thread)
         registers = None

@@ -326,8 +326,15 @@ def compile_filter(preparation: Preparation, *, cached: bool = True) -> tuple[Co
     """
     of_rung = preparation.of_rung
     policy = compile_policy(preparation.profile, os.uname().machine, preparation.refused)
-    directory, fenced = cache_directory() if cached else None, preparation.plan.fenced
-    program = build_filter(policy, directory, preparation.reachable, fenced=fenced, of_rung=of_rung)
+    directory, plan = cache_directory() if cached else None, preparation.plan
+    program = build_filter(
+        policy,
+        directory,
+        preparation.reachable,
+        fenced=plan.fenced,
+        of_rung=of_rung,
+        threads=plan.counts_threads,
+    )
     return policy, program
 
 

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.processes import Processes
     from sentinel_kernel.supervisor.refused_memory import RefusedMemory
 
-_PROT_WRITE = 2  # <asm-generic/mman-common.h>, as the next ones
-_MAP_PRIVATE, _MAP_ANONYMOUS, _MAP_STACK = 0x02, 0x20, 0x20000
-_LARGE_BYTES = 128 << 20
-"""As in policy/measured.py."""
+_MAP_PRIVATE, _MAP_ANONYMOUS = 0x02, 0x20  # <asm-generic/mman-common.h>
+_CLONE_THREAD = 0x00010000  # <linux/sched.h>
 
 _MFD_CLOEXEC, _MFD_HUGETLB = 1, 4  # <linux/memfd.h>
 _IPC_CREAT = 0o1000  # <linux/ipc.h>; IPC_PRIVATE is the key 0
@@ -73,8 +71,6 @@ class Shares:
         """Memory was refused since somebody last took note."""
         self.refusals: RefusedMemory | None = None
         """Answers private mappings, which a process's own limit counts."""
-        self.mapped: Callable[[Notification, Callable[[], object]], None] | None = None
-        """Takes note of who maps a file, and answers the call by what it is given."""
         self.threads: ChildThreads | None = None
         """Counts as programs of the cell start threads, once one has."""
 
@@ -90,6 +86,7 @@ class Shares:
             "setrlimit": self._limit_own,
         }
         numbers = current.handler.policy.architecture.syscalls
+        self._clone = numbers["clone"]
         self._calls = {numbers[name]: answer for name, answer in calls.items() if name in numbers}
         self._memory_files = -1
         try:
@@ -106,14 +103,7 @@ class Shares:
         return call is not None and call(listener, notification)
 
     def _map(self, listener: Listener, notification: Notification) -> bool:
-        length, protection, flags = notification.arguments[1:4]
-        large = length >= _LARGE_BYTES and protection & _PROT_WRITE
-        if flags & _MAP_STACK and not large:
-            self._start_thread(notification.thread, partial(listener.proceed, notification.id))
-            return True
-        if not flags & _MAP_ANONYMOUS and self.mapped is not None:
-            self.mapped(notification, partial(listener.proceed, notification.id))
-            return True
+        length, flags = notification.arguments[1], notification.arguments[3]
         if not flags & _MAP_ANONYMOUS:
             listener.proceed(notification.id)
             return True
@@ -130,12 +120,17 @@ class Shares:
         listener.proceed(notification.id)
         return True
 
-    def _start_thread(self, thread: int, go_on: Callable[[], object]) -> None:
+    def starts_thread(self, notification: Notification) -> bool:
+        """Tell whether a call would start a thread, by its number and flags; whether it may is not said."""
+        return notification.number == self._clone and bool(notification.arguments[0] & _CLONE_THREAD)
+
+    def start_thread(self, listener: Listener, notification: Notification) -> None:
+        """Let a thread start, and count."""
         if self.threads is None:
             from sentinel_kernel.supervisor.child_threads import ChildThreads  # noqa: PLC0415 - for few programs
 
             self.threads = ChildThreads(self._current, self._processes)
-        self.threads.note(thread, go_on)
+        self.threads.note(notification.thread, partial(listener.proceed, notification.id))
 
     def _fits(self, length: int, allowed: int) -> bool:
         """Tell whether so much more may be mapped; what was let go and can't be seen yet counts."""
@@ -297,6 +292,9 @@ class Shares:
         if number:
             listener.refuse(notification.id, number)
         else:
+            listener.answer(notification.id, 0)
+        return True
+
     def _set_soft(self, target: int, soft: int, hard: int) -> int:
         """Set RLIMIT_DATA of a process as far as may be; return 0, or the error."""
         allowed = self._current.preparation.plan.sizes.memory_bytes
@@ -313,9 +311,6 @@ class Shares:
         if soft > before and self.refusals is not None:
             self.refusals.wants_room(target)
         return 0
-
-            listener.answer(notification.id, 0)
-        return True
 
     def _outside(self, inside: int, caller: int) -> int | None:
         """Return the host's number of the thread that the caller calls ``inside``; None where there is none."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SLOTS, SLOT_BYTES = 512, 512
 THREADS, THREAD_BYTES = 512, 128
 _REFUSED = SLOTS * SLOT_BYTES + THREADS * THREAD_BYTES
+_OVERFULL = _REFUSED + SLOT_BYTES
 _ANCESTORS = 16
 _STATUS_BYTES = 8192
 _NAME_CHARACTERS = 100
@@ -46,7 +47,7 @@ class Started:
             OSError: it can't be made.
 
         """
-        self.descriptor = sealed_memory("started", _REFUSED + SLOT_BYTES)
+        self.descriptor = sealed_memory("started", _OVERFULL + SLOT_BYTES)
 
     def started_at(self, process: int, worker: int, names: CellNames) -> Place | None:
         """Return where ``process``, or the nearest of its ancestors that was noted, was started.
@@ -86,18 +87,29 @@ class Started:
 
         ``since_ns`` is on the clock of time.monotonic_ns.
         """
-        try:
-            slot = os.pread(self.descriptor, SLOT_BYTES, _REFUSED)
-        except OSError:
+        rest = self._read_since(since_ns, _REFUSED)
+        if rest is None:
             return None
-        at, _, rest = slot.rstrip(b"\0").partition(b" ")
         what, _, stack = rest.partition(b" ")
-        return (what == b"thread", stack) if at.isdigit() and int(at) >= since_ns else None
+        return what == b"thread", stack
+
+    def overfull(self, since_ns: int) -> bytes | None:
+        """Return the stack that has started who was ended by SIGBUS last; None: nobody was since then, as above."""
+        return self._read_since(since_ns, _OVERFULL)
 
     def _place(self, number: int, names: CellNames) -> Place | None:
         note = self._read(number, number % SLOTS * SLOT_BYTES, SLOT_BYTES)
         place = place_of(parse_stack(note), names)
         return None if place is None or place.line is None else place
+
+    def _read_since(self, since_ns: int, where: int) -> bytes | None:
+        """Return what was noted there at ``since_ns`` or later."""
+        try:
+            slot = os.pread(self.descriptor, SLOT_BYTES, where)
+        except OSError:
+            return None
+        at, _, note = slot.rstrip(b"\0").partition(b" ")
+        return note if at.isdigit() and int(at) >= since_ns else None
 
     def _read(self, number: int, at: int, size: int) -> bytes:
         """Return what was noted of a process or thread, by its number inside."""

@@ -14,7 +14,7 @@ from sentinel_kernel.policy.plan import process_limit
 from sentinel_kernel.policy.stack_dump import MAXIMUM_BYTES, parse_stack, place_of
 from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor.last_words import place_fields
-from sentinel_kernel.supervisor.limit_evidence import stacks_left
+from sentinel_kernel.supervisor.limit_evidence import overfull, stacks_left
 from sentinel_kernel.supervisor.processor_time import count_tasks
 from sentinel_kernel.supervisor.reached import reached
 
@@ -49,6 +49,12 @@ def refused_start(current: Current, note: tuple[bool, bytes], cell: str) -> dict
         return None  # memory is what threads meet first
     told = reached(current, "pids", "refused", used if seen else 0, allowed, "count")
     return _placed(told, stack, line, cell, sure=seen)
+
+
+def ended_by_bus(current: Current, stack: bytes, cell: str) -> dict[str, Any] | None:
+    """Return the limit that who was ended by SIGBUS has met, with the line of its start by its ``stack``."""
+    line, told = current.held_line, overfull(current)
+    return None if line is None or told is None else _placed(told, stack, line, cell, sure=False)
 
 
 def refused_size(current: Current, stack: bytes, cell: str) -> dict[str, Any] | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.cell_clock import CellClock
 from sentinel_kernel.supervisor.group_watch import GroupWatch
@@ -11,6 +9,7 @@ from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.limit_watch import LimitWatch
 from sentinel_kernel.supervisor.meter import Meter
 from sentinel_kernel.supervisor.processor_share import ProcessorShare
+from sentinel_kernel.supervisor.promised_files import PromisedFiles
 from sentinel_kernel.supervisor.questions import Questions
 from sentinel_kernel.supervisor.recorder import Recorder
 
@@ -19,37 +18,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from sentinel_kernel.linux.seccomp import Notification
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.explaining import Explaining
     from sentinel_kernel.supervisor.ledger import Ledger
     from sentinel_kernel.supervisor.live_mounts import LiveMounts
-    from sentinel_kernel.supervisor.mapped_files import MappedFiles
     from sentinel_kernel.supervisor.network.way_out import WayOut
     from sentinel_kernel.supervisor.proxying import Proxying
     from sentinel_kernel.supervisor.refreshing import Refreshing
 
-    GoOn = Callable[[], object]
-    """Answers a held call."""
-
 
 class _Inside(Keeper):
-    """Tells ``serve`` of each sandbox in which boot has bound something for the supervisor; most have nothing.
+    """Tells ``serve`` of each sandbox in which boot has bound something for the supervisor; most have nothing."""
 
-    ``watch`` gets who maps a file in one.
-    """
-
-    def __init__(
-        self, serve: Callable[[Current], None], watch: Callable[[Current, int, Notification, GoOn], None]
-    ) -> None:
+    def __init__(self, serve: Callable[[Current], None]) -> None:
         self._serve = serve
-        self._watch = watch
 
-    def sandbox_ready(self, current: Current, generation: int) -> None:
+    def sandbox_ready(self, current: Current, generation: int) -> None:  # noqa: ARG002 - all are alike
         if current.sandbox.sockets:
             self._serve(current)
-        if current.handler.shares is not None:
-            current.handler.shares.mapped = partial(self._watch, current, generation)
 
 
 class Watchers:
@@ -76,13 +62,13 @@ class Watchers:
         """Who serves a sandbox that may reach hosts, once there is one."""
         self.recorder = Recorder(self._tell, lambda: self.meter.sample)
         keepers += [self.questions, self.meter, self.clock, self._limits, self.share, GroupWatch(self._tell)]
+        keepers.append(PromisedFiles())
         self._ledger, self._keepers = ledger, keepers
         self._explaining: Explaining | None = None
         self._live_mounts: LiveMounts | None = None
         self._refreshing: Refreshing | None = None
-        self._mapped_files: MappedFiles | None = None
         # The last one: it notes what the others found.
-        keepers += [self.recorder, _Inside(self._serve_inside, self._watch_mapping)]
+        keepers += [self.recorder, _Inside(self._serve_inside)]
 
     @property
     def explaining(self) -> Explaining:
@@ -114,17 +100,6 @@ class Watchers:
             self._refreshing = Refreshing(self.recorder.note)
             self._keepers.append(self._refreshing)
         self._refreshing.start(contexts)
-
-    def _watch_mapping(
-        self, current: Current, generation: int, notification: Notification, go_on: GoOn
-    ) -> None:
-        if self._mapped_files is None:
-            from sentinel_kernel.supervisor.mapped_files import MappedFiles  # noqa: PLC0415 - few programs map files
-
-            self._mapped_files = MappedFiles(self._tell)
-            self._mapped_files.sandbox_ready(current, generation)
-            self._keepers.append(self._mapped_files)
-        self._mapped_files.note(notification, go_on)
 
     def _serve_inside(self, current: Current) -> None:
         """Bring in who serves what boot has bound inside."""

@@ -19,7 +19,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.worker import packets
-from sentinel_kernel.worker.prctl import set_dumpable
+from sentinel_kernel.worker.prctl import lay_out_as_usual, set_dumpable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,6 +31,7 @@ _LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 def main(descriptor: int) -> None:
     """Serve the supervisor on the control socket ``descriptor``; returns in a forked worker when its kernel ends."""
     set_dumpable(dumpable=False)  # execve(2) has set it; nothing hostile runs yet
+    lay_out_as_usual()
     gc.disable()  # nothing that is imported here is garbage; a worker collects again
     control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)

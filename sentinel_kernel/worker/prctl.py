@@ -1,4 +1,4 @@
-"""What prctl(2) sets for this process: whether others of its user may trace it, and whether it adopts orphans."""
+"""What this process sets for itself: whether others of its user may trace it, whether it adopts orphans, its layout."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ def set_dumpable(*, dumpable: bool) -> None:
 def adopt_orphans(*, adopts: bool) -> None:
     """Be the parent of descendants whose own parent ends, or leave them to pid 1. Raises OSError as above."""
     _set(_PR_SET_CHILD_SUBREAPER, adopts, "PR_SET_CHILD_SUBREAPER")
+
+
+def lay_out_as_usual() -> None:
+    """Have what is executed from now on laid out in memory as everywhere; this process stays as boot has had it made.
+
+    Where that is refused, boot could not have it made otherwise either.
+    """
+    ctypes.CDLL(None, use_errno=True).personality(ctypes.c_ulong(0))
 
 
 def _set(option: int, value: bool, name: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 SLOTS, SLOT_BYTES = 512, 512
 THREADS, THREAD_BYTES = 512, 128
 REFUSED = SLOTS * SLOT_BYTES + THREADS * THREAD_BYTES
-"""As supervisor/started.py has it: a process has the slot of its number modulo SLOTS; behind them are the threads, and
-behind those the last start that failed for want of tasks."""
+OVERFULL = REFUSED + SLOT_BYTES
+"""As supervisor/started.py has it: a process has the slot of its number modulo SLOTS; behind them are the threads,
+behind those the last start that failed for want of tasks, and the last child that SIGBUS has ended."""
 
 _CELLS = "/ipykernel_"
 _TIMED = ("<timed exec>", "<timed eval>", "<magic-timeit>")
@@ -33,7 +35,7 @@ _DEPTH = 200
 
 def note_starts(descriptor: int) -> None:
     """Note from here on what is started in this process and those that it forks, in the file ``descriptor``."""
-    table = mmap.mmap(descriptor, REFUSED + SLOT_BYTES)
+    table = mmap.mmap(descriptor, OVERFULL + SLOT_BYTES)
     os.close(descriptor)  # what is written to it later would be in no bounds
 
     def note(number: int, text: bytes) -> None:
@@ -48,13 +50,25 @@ def note_starts(descriptor: int) -> None:
         text = b"%d %b %b" % (time.monotonic_ns(), what, _stack(frame))
         table[REFUSED : REFUSED + SLOT_BYTES] = text[:SLOT_BYTES].ljust(SLOT_BYTES, b"\0")
 
-    os.register_at_fork(after_in_child=lambda: note(os.getpid(), _stack(sys._getframe(1))))  # noqa: SLF001
-    _note_executed(note, refused)
+    def overfull(number: int) -> None:
+        at = number % SLOTS * SLOT_BYTES
+        whose, _, stack = table[at : at + SLOT_BYTES].rstrip(b"\0").partition(b" ")
+        text = b"%d %b" % (time.monotonic_ns(), stack if whose == b"%d" % number else b"")
+        table[OVERFULL : OVERFULL + SLOT_BYTES] = text[:SLOT_BYTES].ljust(SLOT_BYTES, b"\0")
+
+    look = _note_bus_errors(overfull)
+    os.register_at_fork(
+        after_in_child=lambda: note(os.getpid(), _stack(sys._getframe(1))),  # noqa: SLF001 - where it was called from
+        after_in_parent=look,
+    )
+    _note_executed(note, refused, look)
     _note_threads(name)
     _note_refused_threads(refused)
 
 
-def _note_executed(note: Callable[[int, bytes], None], refused: Callable[[bytes, FrameType], None]) -> None:
+def _note_executed(
+    note: Callable[[int, bytes], None], refused: Callable[[bytes, FrameType], None], look: Callable[[], None]
+) -> None:
     """Note what subprocess and multiprocessing execute; they fork in C, where no hook is called."""
     module: Any = sys.modules.get("_posixsubprocess")
     start: Callable[..., int] | None = getattr(module, "fork_exec", None)
@@ -72,11 +86,39 @@ def _note_executed(note: Callable[[int, bytes], None], refused: Callable[[bytes,
             raise
         finally:
             note(os.getpid(), b"")  # else what is forked later would have this line
+        look()
         return number
 
     module.fork_exec = fork_exec
     if hasattr(subprocess, "_fork_exec"):
         subprocess._fork_exec = fork_exec  # noqa: SLF001 - its own name for the same
+
+
+def _note_bus_errors(ended: Callable[[int], None]) -> Callable[[], None]:
+    """Note who has ended by SIGBUS, as Python takes note of that; return what looks for multiprocessing, once used.
+
+    Where a Popen's ``returncode`` is set, nobody waits any more: no frame of ours is on the way of an interrupt.
+    """
+    bus_errors = (-signal.SIGBUS, 128 + signal.SIGBUS)  # as Popen tells it, and as a shell does
+
+    class ReturnCode:
+        """Without ``__get__``: what an object has itself is found there as ever."""
+
+        def __set__(self, process: object, value: object) -> None:
+            own = vars(process)
+            own["returncode"] = value
+            number = own.get("pid")
+            if type(value) is int and value in bus_errors and type(number) is int:
+                ended(number)
+
+    def look() -> None:
+        module: Any = sys.modules.get("multiprocessing.popen_fork")
+        if module is not None and "returncode" not in vars(module.Popen):
+            module.Popen.returncode = ReturnCode()
+
+    kind: Any = subprocess.Popen
+    kind.returncode = ReturnCode()
+    return look
 
 
 def _note_threads(name: Callable[[int, bytes], None]) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.sandbox, pytest.mark.requires("user_namespaces", "overlay")]
 
 _ROUNDS = 60
+_STOPPED_SECONDS = 0.015
 _PREAMBLE = """
 import ctypes, errno, json, os, select, signal, subprocess, sys, threading
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -68,7 +69,7 @@ def test_a_program_with_a_fast_timer_gets_its_answers_from_a_supervisor_that_is_
     # Stopped for 15 ms again and again: whatever it is at, many signals come for who waits for it.
     while not select.select([supervised.sock], [], [], 0.001)[0]:
         supervised.process.send_signal(signal.SIGSTOP)
-        select.select([supervised.sock], [], [], 0.015)
+        select.select([supervised.sock], [], [], _STOPPED_SECONDS)
         supervised.process.send_signal(signal.SIGCONT)
     supervised.process.send_signal(signal.SIGCONT)
     assert supervised.wait("worker_died")["cause"]["status"] == 0
@@ -206,8 +207,48 @@ def test_signals_end_no_mapping_of_a_file(supervised: Supervised, workspace: Pat
     supervised.wait("ready")
     while not select.select([supervised.sock], [], [], 0.001)[0]:
         supervised.process.send_signal(signal.SIGSTOP)
-        select.select([supervised.sock], [], [], 0.015)
+        select.select([supervised.sock], [], [], _STOPPED_SECONDS)
         supervised.process.send_signal(signal.SIGCONT)
     supervised.process.send_signal(signal.SIGCONT)
     assert supervised.wait("worker_died")["cause"]["status"] == 0
     assert supervised.saved_json("told.json") == [_ROUNDS, []]
+
+
+_THREADS = """
+import time
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, True)
+failed, ended, longest = [], set(), 0.0
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+for _ in range(ROUNDS):
+    began = time.monotonic()
+    try:
+        thread = threading.Thread(target=int)
+        thread.start()
+        thread.join()
+    except RuntimeError as error:
+        failed.append(str(error))
+    longest = max(longest, time.monotonic() - began)
+    ended.add(refused())
+signal.setitimer(signal.ITIMER_REAL, 0)
+tell([failed, sorted(ended), longest])
+"""
+
+
+def test_signals_end_no_start_of_a_thread(supervised: Supervised, workspace: Path) -> None:
+    """C libraries block all signals around it: clone(2) knows EINTR no more than mmap(2) does."""
+    script = workspace / "held.py"
+    script.write_text(_PREAMBLE + _THREADS.replace("ROUNDS", "1500"))
+    script.chmod(0o644)
+    supervised.start(workspace, payload=[supervised.python, str(script)], limits_backend="fallback")
+    supervised.wait("ready")
+    while not select.select([supervised.sock], [], [], 0.001)[0]:
+        supervised.process.send_signal(signal.SIGSTOP)
+        select.select([supervised.sock], [], [], _STOPPED_SECONDS)
+        supervised.process.send_signal(signal.SIGCONT)
+    supervised.process.send_signal(signal.SIGCONT)
+    assert supervised.wait("worker_died")["cause"]["status"] == 0
+    failed, ended, longest = supervised.saved_json("told.json")
+    assert failed == []
+    assert "EINTR" in ended, "calls beside them met signals"
+    assert longest > _STOPPED_SECONDS / 2, "starts waited for the supervisor"

@@ -63,8 +63,9 @@ def test_it_compiles_on_every_machine(name: str, machine: object) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_its_filter_is_what_it_says(name: str) -> None:
     policy = compile_policy(load_profile(name), os.uname().machine)
-    program = build_filter(policy)
-    assert first_mismatch(program, measured_policy(policy)) is None
+    for threads in (False, True):
+        program = build_filter(policy, threads=threads)
+        assert first_mismatch(program, measured_policy(policy, threads=threads)) is None
     assert len(program) // 8 < MOST_INSTRUCTIONS // 4
 
 

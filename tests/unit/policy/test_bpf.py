@@ -166,3 +166,29 @@ def test_large_private_mappings_and_shared_ones_are_held(
     arguments = (0, size, protection, flags, (1 << 64) - 1, 0)
     rule = next(one for one in measured_policy(policy).rules[number] if holds(one.tests, arguments))
     assert (rule.action.kind is ActionKind.NOTIFY) is held
+
+
+@pytest.mark.parametrize(
+    ("machine", "low", "high"),
+    [
+        ("x86_64", 0x2AAA_AAAA_AAAA + (1 << 44), 0x7F00_0000_0000),
+        ("aarch64", 0x7FFF_F000_0000, 0xFFFF_0000_0000),
+    ],
+)
+def test_starts_of_threads_are_held_where_their_stack_is_not_the_workers(
+    machine: str, low: int, high: int
+) -> None:
+    policy = compile_policy(load_profile("strict"), machine)
+    number = policy.architecture.syscalls["clone"]
+    thread, fork, namespace = 0x3D0F00, 0x1200011, 0x1000_0000 | 0x3D0F00
+
+    def decides(flags: int, stack: int, *, threads: bool = True) -> ActionKind:
+        rules = measured_policy(policy, threads=threads).rules[number]
+        return next(one for one in rules if holds(one.tests, (flags, stack, 0, 0, 0, 0))).action.kind
+
+    assert decides(thread, high) is ActionKind.NOTIFY
+    assert decides(thread, low) is decides(fork, high) is decides(fork, 0) is ActionKind.ALLOW
+    assert decides(thread, high, threads=False) is ActionKind.ALLOW
+    # What is held is judged by the profile's own policy: it gives no namespace to a thread either.
+    assert policy.decide(policy.architecture.audit_arch, number, (namespace, high, 0, 0, 0, 0)).action.refuses
+    assert decides(namespace, low) is ActionKind.NOTIFY

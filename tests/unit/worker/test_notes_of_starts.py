@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from sentinel_kernel.worker.started import REFUSED, SLOT_BYTES
+from sentinel_kernel.worker.started import OVERFULL, SLOT_BYTES
 
 THREADS_OF_ALL_KINDS = """
 class Raising(threading.Thread):
@@ -49,7 +49,7 @@ thread.join()
 START = """\
 import json, os, subprocess, sys, threading
 import _posixsubprocess
-from sentinel_kernel.worker.started import REFUSED, SLOT_BYTES, SLOTS, THREAD_BYTES, note_starts
+from sentinel_kernel.worker.started import OVERFULL, REFUSED, SLOT_BYTES, SLOTS, THREAD_BYTES, note_starts
 descriptor = os.memfd_create("notes")
 os.ftruncate(descriptor, int(sys.argv[1]))
 kept = os.dup(descriptor)
@@ -61,6 +61,8 @@ def noted_thread(number):
     return os.pread(kept, THREAD_BYTES, at).rstrip(b"\\0").decode() == f"{number} reader"
 def refused():
     return os.pread(kept, SLOT_BYTES, REFUSED).rstrip(b"\\0").decode()
+def overfull():
+    return os.pread(kept, SLOT_BYTES, OVERFULL).rstrip(b"\\0").decode().partition(" ")[2]
 told = []
 exec(compile(sys.stdin.read(), "/tmp/ipykernel_1/cell.py", "exec"))
 print(json.dumps(told))
@@ -69,7 +71,7 @@ print(json.dumps(told))
 
 def told_by(code: str) -> list[Any]:
     """Return what ``code`` told in a process that notes its starts."""
-    size = REFUSED + SLOT_BYTES
+    size = OVERFULL + SLOT_BYTES
     ran = subprocess.run(
         [sys.executable, "-c", START, str(size)],
         input=code,
@@ -147,3 +149,63 @@ def test_starts_that_are_refused_are_noted_with_the_line_where_the_program_swall
     )
     failed = ["can't start new thread", False]
     assert told == [failed, ["", 1 << 46], failed, [True, stack], "ran", [1, 0]]
+
+
+BUS = """
+import asyncio, multiprocessing, signal, time
+before = time.monotonic_ns()
+def ends(number):
+    return ["/bin/sh", "-c", f"kill -{number} $$"]
+def end():
+    os.kill(os.getpid(), signal.SIGBUS)
+told.append([subprocess.run(ends(9)).returncode, subprocess.run(["/bin/sh", "-c", "exit 7"]).returncode, overfull()])
+one = subprocess.Popen(ends(7))
+told.append([one.wait(), one.poll(), vars(one)["returncode"], overfull()])
+told.append([subprocess.run(["/bin/sh", "-c", "exit 135"]).returncode, overfull()])
+process = multiprocessing.get_context("fork").Process(target=end)
+process.start()
+process.join()
+told.append([process.exitcode, overfull()])
+async def start():
+    process = await asyncio.create_subprocess_exec(*ends(7))
+    return await process.wait()
+told.append([asyncio.run(start()), overfull()])
+at = int(os.pread(kept, SLOT_BYTES, OVERFULL).split()[0])
+told.append(before <= at <= time.monotonic_ns())
+waiting = subprocess.Popen(["sleep", "60"])
+signal.signal(signal.SIGALRM, lambda *_: 1 / 0)
+for wait in (waiting.wait, lambda: waiting.communicate()):
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        wait()
+    except ZeroDivisionError as error:
+        trace = error.__traceback__
+        while trace is not None:
+            told.append("started.py" in trace.tb_frame.f_code.co_filename)
+            trace = trace.tb_next
+waiting.kill()
+told.append(waiting.wait())
+"""
+
+
+def test_who_was_ended_by_sigbus_is_noted_with_the_line_that_started_it_where_python_learns_of_it() -> None:
+    lines = BUS.split("\n")
+
+    def stack(code: str, function: str = "<module>") -> str:
+        line = next(number for number, text in enumerate(lines, 1) if code in text)
+        return f'  File "/tmp/ipykernel_1/cell.py", line {line} in {function}\n'
+
+    killed, first, shell, forked, awaited, at, *frames, ended = told_by(BUS)
+    assert killed == [-9, 7, ""]
+    assert first[:3] == [-7, -7, -7]
+    assert first[3].endswith(stack("Popen(ends(7))"))
+    assert shell[0] == 135
+    assert shell[1].endswith(stack("exit 135"))
+    assert forked[0] == -7
+    assert forked[1].endswith(stack("process.start()"))
+    assert awaited[0] == -7
+    assert stack("await asyncio", "start") in awaited[1]
+    assert at is True
+    assert frames
+    assert not any(frames)
+    assert ended == -9
