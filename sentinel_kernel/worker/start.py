@@ -42,6 +42,10 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
         os.environ.pop("GLIBC_TUNABLES", None)  # was for the interpreter that this process is a copy of
         _look_freshly_started(request["argv"])
         app = IPKernelApp.instance()
+        if os.environ.get("SENTINEL_RUNG") == "landlock":
+            from sentinel_kernel.worker import shared_names  # noqa: PLC0415 - seldom
+
+            shared_names.install()
         app.listening = listening
         app.initialize(request["argv"])
         register_inert_magics(app, request["magics"])
