@@ -9,7 +9,7 @@ import os
 import stat
 
 PREFIX = "next-"
-_NAME_BYTES = 120
+_FNV_START, _FNV_PRIME, _FNV_MASK = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
 
 
 def base_directory() -> str:
@@ -30,15 +30,21 @@ def is_private(directory: str) -> bool:
 
 
 def own_name(kernel: str) -> str:
-    """Return what tells a kernel (its connection file) from the user's others."""
-    return os.path.basename(kernel).encode()[:_NAME_BYTES].decode("utf-8", "ignore")
+    """Return what tells a kernel (its connection file's path) from the user's others: FNV-1a of 64 bits, as hex digits.
+
+    However long and whatever it is, as a socket's name must be short (unix(7)). Of use against chance alone: only the
+    user can make names here. hashlib would take longer to import than this does.
+    """
+    value = _FNV_START
+    for byte in os.fsencode(kernel):
+        value = (value ^ byte) * _FNV_PRIME & _FNV_MASK
+    return f"{value:016x}"
 
 
 def is_awaited(kernel: str) -> bool:
     """Tell whether a supervisor may wait for the next host of ``kernel``; rendezvous.py finds out whether one does."""
     try:
-        names = os.listdir(base_directory())
+        names = [name for name in os.listdir(base_directory()) if name.startswith(PREFIX)]
     except OSError:
         return False
-    ending = f"-{own_name(kernel)}"
-    return any(name.startswith(PREFIX) and name.endswith(ending) for name in names)
+    return bool(names) and any(name.endswith(f"-{own_name(kernel)}") for name in names)
