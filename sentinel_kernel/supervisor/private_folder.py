@@ -27,6 +27,10 @@ OUTPUT = "sentinel-output"
 _PREFIX = "sentinel-"
 _TMP, _HOME, _LIBRARY = "tmp", "home", "lib"
 _INIT = b'"""What the sandbox may see of Sentinel Kernel."""\n'
+_LONGEST_BASE, _SHORT_BASE = 54, "/tmp"
+"""Bytes. A socket's name has at most 107 (unix(7)): the worker's own (worker/output.py) has 11 more than TMPDIR inside,
+and that at most 41 more than this."""
+
 _MOST_OUTPUTS = 100
 _ATTEMPTS = 20
 _MOST_SWEPT = 32
@@ -117,8 +121,7 @@ def make_private_folders(
         BootError: they can't be made.
 
     """
-    # Landlock's rules, the sweep and the sandbox's own look at paths know none that leads through a link.
-    base = os.path.realpath(tempfile.gettempdir())
+    base = _base()
     try:
         made = _make_held(f"{_PREFIX}{identity.host_uid}-{os.getpid()}-", base)
         try:
@@ -146,6 +149,13 @@ def make_private_folders(
     if writes:
         _make_output(made, identity, workspace)
     return made
+
+
+def _base() -> str:
+    """Return where private folders lie: in TMPDIR, but in /tmp where sockets in them would have too long a name."""
+    # Landlock's rules, the sweep and the sandbox's own look at paths know none that leads through a link.
+    base = os.path.realpath(tempfile.gettempdir())
+    return base if len(os.fsencode(base)) <= _LONGEST_BASE else os.path.realpath(_SHORT_BASE)
 
 
 def _make_held(prefix: str, base: str) -> PrivateFolders:
@@ -231,7 +241,7 @@ def sweep_private_folders() -> None:
 
     Those are told by the lock that nobody holds, never by a process's number: containers may share the folder.
     """
-    base = os.path.realpath(tempfile.gettempdir())
+    base = _base()
     with os.scandir(base) as entries:
         names = [entry.name for entry in itertools.islice(entries, _MOST_SEEN) if _MADE.fullmatch(entry.name)]
     for name in names[:_MOST_SWEPT]:

@@ -96,8 +96,11 @@ class OutputThread(iostream.IOPubThread):
 
     def _setup_pipe_in(self) -> None:
         self._pipe_uuid = uuid.uuid4().bytes
-        place = os.environ.get("TMPDIR", "") + "/" if os.environ.get("SENTINEL_RUNG") == "landlock" else "@"
-        self._pipe_address = f"ipc://{place}ipykernel-output-{uuid.uuid4().hex}"
+        if os.environ.get("SENTINEL_RUNG") == "landlock":
+            # Its name has to be short (supervisor/private_folder.py).
+            self._pipe_address = f"ipc://{os.environ['TMPDIR']}/o-{uuid.uuid4().hex[:8]}"
+        else:
+            self._pipe_address = f"ipc://@ipykernel-output-{uuid.uuid4().hex}"
         receiver = self.socket.context.socket(zmq.PULL)
         receiver.linger = 0
         receiver.bind(self._pipe_address)

@@ -41,7 +41,24 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (tmp_path / "link").symlink_to(folder)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "link"))
+    monkeypatch.setattr(private_folder, "_LONGEST_BASE", len(str(folder)))
     return folder
+
+
+def test_where_sockets_would_have_too_long_a_name_it_lies_elsewhere(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(private_folder, "_LONGEST_BASE", len(str(base)) - 1)
+    monkeypatch.setattr(private_folder, "_SHORT_BASE", str(tmp_path / "short"))
+    (tmp_path / "short").mkdir()
+    made = _make(tmp_path)
+    assert Path(made.path).parent == tmp_path / "short"
+    made.close()
+    sweep_private_folders()
+    assert list((tmp_path / "short").iterdir()) == []
+    # 2**22 processes and ids of 32 bits are as many as there are.
+    longest = f"/sentinel-{2**32 - 1}-{2**22}-abcdefgh/tmp/o-01234567"
+    assert 54 + len(longest) <= 107
 
 
 def _make(tmp_path: Path, user: int | None = None) -> Any:
