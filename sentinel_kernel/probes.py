@@ -280,7 +280,7 @@ PROBES: Final = (
         "a lesser sandbox where namespaces are refused",
         rung_probes.landlock_rung,
         needed=False,
-        remedy="It needs Linux 6.12 or newer, with landlock in the boot parameter lsm=.",
+        remedy="It needs Linux 6.7 or newer, with landlock in the boot parameter lsm=.",
     ),
     Probe(
         "idmapped_mounts",

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 
-from sentinel_kernel.abi.landlock import AccessFs, AccessNet, Scope
+from sentinel_kernel.abi.landlock import SCOPES_FROM, AccessFs, AccessNet, Scope
 from sentinel_kernel.errors import UnsupportedHost
 from sentinel_kernel.linux import landlock, process
 from sentinel_kernel.linux.memory import read_memory
@@ -22,21 +22,24 @@ def landlock_rung() -> str:
     """Fence a process as that rung does, and try signals, the network and files from inside."""
     version = landlock.abi_version()
     if version < LEAST_ABI:
-        raise UnsupportedHost(f"version {version}, and {LEAST_ABI} is needed: signals would reach outside")
-    outside = os.getppid()
+        raise UnsupportedHost(f"version {version}, and {LEAST_ABI} is needed: it knows no network")
+    outside, scoped = os.getppid(), version >= SCOPES_FROM
     listening = socket.create_server(("127.0.0.1", 0))
     process.set_no_new_privileges()
     landlock.restrict_self(
         version,
         landlock.supported_access(version),
-        Scope.SIGNAL | Scope.ABSTRACT_UNIX_SOCKET,
+        Scope.SIGNAL | Scope.ABSTRACT_UNIX_SOCKET if scoped else Scope(0),
         [("/proc", AccessFs.READ_DIR)],
         AccessNet.BIND_TCP | AccessNet.CONNECT_TCP,
     )
-    _must_fail("a signal to a process outside", lambda: os.kill(outside, 0))
+    if scoped:
+        _must_fail("a signal to a process outside", lambda: os.kill(outside, 0))
     _must_fail("a connection", lambda: socket.create_connection(listening.getsockname()))
     _must_fail("reading a file", lambda: os.close(os.open("/etc/passwd", os.O_RDONLY)))
-    return f"version {version}; a signal, a connection and a file outside were refused"
+    refused = "a signal, a connection" if scoped else "a connection"
+    by_us = "" if scoped else "; signals are made from outside"
+    return f"version {version}; {refused} and a file outside were refused{by_us}"
 
 
 def _must_fail(what: str, attempt: object) -> None:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 LANDLOCK_CREATE_RULESET_VERSION: Final = 1
 LANDLOCK_RULE_PATH_BENEATH: Final = 1
+SCOPES_FROM: Final = 6
+"""The version that brought :class:`Scope` (Linux 6.12)."""
 # struct landlock_ruleset_attr { u64 handled_access_fs, handled_access_net, scoped; }
 RULESET_FORMAT: Final = "=QQQ"
 RULESET_SIZE_BY_ABI: Final = {1: 8, 2: 8, 3: 8, 4: 16, 5: 16, 6: 24}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import resource
 import stat
 
-from sentinel_kernel.abi.landlock import AccessFs, AccessNet, Scope
+from sentinel_kernel.abi.landlock import SCOPES_FROM, AccessFs, AccessNet, Scope
+from sentinel_kernel.abi.resource import RLIMIT_LOCKS
 from sentinel_kernel.boot import confinement
 from sentinel_kernel.linux import landlock, namespaces, process
 
@@ -28,7 +30,10 @@ _NO_DEVICES = ~(AccessFs.MAKE_CHAR | AccessFs.MAKE_BLOCK | AccessFs.IOCTL_DEV)
 _PLAIN = ~(AccessFs.MAKE_SOCK | AccessFs.MAKE_FIFO | AccessFs.MAKE_SYM)
 """What lies in the host's folder is opened by the host's programs: plain files and folders alone."""
 
-_SCOPE_ABI, _NETWORK_ABI = 6, 4
+_NOT_MOVED_IN = AccessFs.MAKE_BLOCK
+"""No folder is moved to where more is allowed with what lies in it (landlock(7), LANDLOCK_ACCESS_FS_REFER), and links
+and pipes could lie in one of the sandbox's. So the host's folder has a right that its own have not: one that takes
+CAP_MKNOD, which nothing in the sandbox has."""
 
 
 def become_nobody(context: BootContext) -> None:
@@ -57,6 +62,13 @@ def start_session(context: BootContext) -> None:  # noqa: ARG001 - every step ha
     confinement.reset_signals()
 
 
+def mark_processes(context: BootContext) -> None:
+    """Mark all processes of the sandbox's as such, for whoever finds them without a warden (supervisor/strays.py)."""
+    lists = context.plan.lists
+    if lists is not None and lists.mark:
+        resource.setrlimit(RLIMIT_LOCKS, (lists.mark, lists.mark))
+
+
 def give_up_privileges(context: BootContext) -> None:  # noqa: ARG001
     """Empty the capability sets, and never gain privileges again. Orphans inside stay below init."""
     process.clear_capabilities()
@@ -66,18 +78,18 @@ def give_up_privileges(context: BootContext) -> None:  # noqa: ARG001
 
 
 def open_paths(context: BootContext) -> None:
-    """Refuse every file but those of the lists, all of the network, signals and abstract sockets outside."""
+    """Refuse every file but those of the lists, all of the network, signals and abstract sockets outside.
+
+    The last two where Landlock's version does; else the supervisor makes signals and connections (rung_processes.py).
+    """
     lists = context.plan.lists
     if lists is None:
         raise OSError(errno.EINVAL, "the plan has no lists")
-    abi = landlock.abi_version()
-    if abi < _SCOPE_ABI:
-        raise OSError(errno.EOPNOTSUPP, f"Landlock's version here is {abi}, and {_SCOPE_ABI} is needed")
-    handled = landlock.supported_access(abi)
+    handled = landlock.supported_access(lists.abi)
     landlock.restrict_self(
-        abi,
+        lists.abi,
         handled,
-        Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL,
+        Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL if lists.abi >= SCOPES_FROM else Scope(0),
         _rules(lists, handled),
         AccessNet.BIND_TCP | AccessNet.CONNECT_TCP,
         may_be_gone=True,
@@ -90,7 +102,7 @@ def _rules(lists: PathLists, handled: AccessFs) -> list[tuple[str, AccessFs]]:
     rules += [(path, AccessFs.READ_FILE | AccessFs.WRITE_FILE | AccessFs.IOCTL_DEV) for path in lists.devices]
     rules += [(path, handled & _NO_DEVICES) for path in (lists.tmp, lists.home)]
     if lists.output:
-        rules.append((lists.output, handled & _NO_DEVICES & _PLAIN))
+        rules.append((lists.output, handled & _NO_DEVICES & _PLAIN | _NOT_MOVED_IN))
     return rules
 
 
@@ -106,6 +118,7 @@ STEPS: tuple[Callable[[BootContext], None], ...] = (
     become_nobody,
     start_session,
     confinement.apply_limits,
+    mark_processes,
     confinement.lay_out_memory,
     give_up_privileges,
     confinement.die_with_supervisor,

@@ -174,6 +174,8 @@ class PathLists(Record):
     remedy_zh: str = ""
     abi: int = 0
     """The version of Landlock."""
+    mark: int = 0
+    """What tells the sandbox's processes (policy/stray_marks.py); 0 where there is no room for it."""
 
     @property
     def writable(self) -> tuple[str, ...]:

@@ -1,13 +1,15 @@
 """What the landlock rung refuses beside a profile: there the sandbox has no network, IPC, process or mounts of its own.
 
 Landlock keeps files from being opened, and, from its version 6 on, signals and abstract sockets inside. What it does
-not see is refused here, or held and answered by the supervisor (supervisor/rung_calls.py).
+not see is refused here, or held and answered by the supervisor (supervisor/rung_calls.py), as signals are before that.
 """
 
 from __future__ import annotations
 
 import errno
 
+from sentinel_kernel.abi.landlock import SCOPES_FROM
+from sentinel_kernel.abi.resource import RLIMIT_LOCKS
 from sentinel_kernel.abi.socket import AF_INET6, AF_NETLINK, AF_UNIX
 from sentinel_kernel.policy.action import NOTIFY, Action, ActionKind
 from sentinel_kernel.policy.compiled import ORIGIN_SHARED, CompiledRule, reachable
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 
 FULL, LANDLOCK = "full", "landlock"
 
-LEAST_ABI: Final = 6
-"""Signals to processes outside, and abstract sockets, are refused by Landlock from this version on (Linux 6.12)."""
+LEAST_ABI: Final = 4
+"""From this version on (Linux 6.7) Landlock refuses TCP, a second fence behind the refusal of all such sockets."""
 
 
 def _calls(names: str) -> tuple[str, ...]:
@@ -70,6 +72,13 @@ RULES: Final[tuple[FixedRule, ...]] = (
         ),
         NOTIFY,
         f"shared memory, semaphores and queues: {_OF_RUNG}",
+    ),
+    # By prlimit(2) it is held, and refused from outside.
+    FixedRule(
+        ("setrlimit",),
+        NOTIFY,
+        "by this limit the sandbox's processes are found",
+        only_in=((_equals(0, RLIMIT_LOCKS),),),
     ),
     FixedRule(("inotify_add_watch",), NOTIFY, "Landlock does not keep it from folders that are not shown"),
     FixedRule(
@@ -126,6 +135,10 @@ _HELD_OF_SPLIT: Final[tuple[tuple[str, Region], ...]] = (
     ("open", (ArgumentTest(1, _O_DIRECTORY, _O_DIRECTORY),)),
     ("openat", (ArgumentTest(2, _O_DIRECTORY, _O_DIRECTORY),)),
 )
+_HELD_UNSCOPED: Final[tuple[tuple[str, Region], ...]] = tuple(
+    (name, EVERYTHING)
+    for name in _calls("kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal")
+)
 _HELD: Final = Action(ActionKind.NOTIFY)
 
 
@@ -134,10 +147,14 @@ def rules_of(*, same_user: bool) -> tuple[FixedRule, ...]:
     return (*RULES, *OF_SAME_USER) if same_user else RULES
 
 
-def held_calls(*, same_user: bool, split: bool) -> tuple[tuple[str, Region], ...]:
-    """Return the calls that the supervisor makes in the sandbox's stead, and where they are held."""
+def held_calls(*, same_user: bool, split: bool, abi: int) -> tuple[tuple[str, Region], ...]:
+    """Return the calls that the supervisor makes in the sandbox's stead, and where they are held.
+
+    ``abi`` is Landlock's version.
+    """
     return (
         *_HELD_ALWAYS,
+        *(_HELD_UNSCOPED if abi < SCOPES_FROM else ()),
         *(_HELD_OF_SAME_USER if same_user else ()),
         *(_HELD_OF_SPLIT if split else ()),
     )

@@ -13,6 +13,9 @@ from sentinel_kernel.supervisor.rendezvous import sweep
 
 CHANNEL_NAMES = ("shell", "control", "stdin", "iopub")
 _PREFIX = "run-"
+LESSER = "landlock-rung"
+"""A file of this name beside the run folders tells that a sandbox on that rung was there, which may have left something
+(supervisor/rung_sandbox.py)."""
 
 
 class Channels(MutableRecord):
@@ -48,6 +51,10 @@ class RunDirectory:
         base = _make_base_directory()
         _sweep(base)
         sweep(base)
+        if os.path.exists(os.path.join(base, LESSER)):
+            from sentinel_kernel.supervisor.rung_sandbox import sweep_lesser  # noqa: PLC0415 - few users have any
+
+            sweep_lesser(base)
         try:
             self.path = os.path.join(base, f"{_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
             os.mkdir(self.path, 0o700)

@@ -16,6 +16,11 @@ _INSIDE_ID = 1000
 _LOCK_DIRECTORY = "/run/sentinel-kernel"
 
 
+def is_leased(user: int) -> bool:
+    """Tell whether root's sandboxes run as such ids."""
+    return _FIRST_ID <= user <= _LAST_ID
+
+
 class IdentityLease:
     """One sandbox's identity; for root, an id kept from every other sandbox until :meth:`close`."""
 

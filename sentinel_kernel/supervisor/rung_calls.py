@@ -16,13 +16,12 @@ import struct
 from sentinel_kernel.linux.acting import acting_as
 from sentinel_kernel.linux.files import open_without_links, set_times
 from sentinel_kernel.linux.memory import read_memory
-from sentinel_kernel.linux.process import open_thread, take_file
 from sentinel_kernel.policy.plan import is_within
 from sentinel_kernel.supervisor.network.socket_calls import signed
 from sentinel_kernel.supervisor.network.sockets import close_on_exec
-from sentinel_kernel.supervisor.network.taken import close_file, held
+from sentinel_kernel.supervisor.network.taken import close_file, held, take, take_socket
 from sentinel_kernel.supervisor.path_lists import close_folders
-from sentinel_kernel.supervisor.processes import descends
+from sentinel_kernel.supervisor.rung_processes import RungProcesses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ _MODE = 0o1777
 _TIMES = struct.Struct("=4q")  # struct timespec[2]
 _TWO = struct.Struct("=2q")  # struct utimbuf
 _CLOSED = errno.EPERM
-_LOW_32 = 0xFFFFFFFF
 _ADDRESS = 1
 
 
@@ -63,7 +61,6 @@ class RungCalls:
         ``who``.
         """
         self._listener = listener
-        self._first = first
         self._who = who
         self._lists = lists
         calls: dict[str, Callable[[Notification, Request], bool]] = {
@@ -77,17 +74,16 @@ class RungCalls:
             "utime": self._set_seconds,
             "utimes": lambda held, _: self._set_microseconds(held, _AT_FDCWD, 0),
             "futimesat": lambda held, _: self._set_microseconds(held, signed(held.arguments[0]), 1),
-            "pidfd_open": lambda held, _: self._open_process(held),
-            "prlimit64": self._limit,
-            "sched_setscheduler": _aim,
-            "sched_setparam": _aim,
-            "sched_setattr": _aim,
-            "setpriority": lambda held, request: _aim(held, request, 1, processes=0),
-            "ioprio_set": lambda held, request: _aim(held, request, 1, processes=1),
+            **RungProcesses(listener, first, lists.abi).calls(),
         }
         self._calls = {machine[name]: call for name, call in calls.items() if name in machine}
         self._lister = {machine[name]: name for name in ("open", "openat") if name in machine}
         self._folders = folders
+
+    @property
+    def tmp(self) -> int:
+        """The sandbox's folder for temporary files, open; ours."""
+        return self._folders[self._lists.tmp]
 
     def takes(self, number: int) -> bool:
         """Tell whether the call is one of these."""
@@ -160,11 +156,7 @@ class RungCalls:
     @contextlib.contextmanager
     def _own_open(self, notification: Notification, request: Request, number: int) -> Iterator[int]:
         """Yield a duplicate of what the caller has open as ``number``, if that is a file of the sandbox's own."""
-        pidfd = open_thread(notification.thread, request.pid)
-        try:
-            taken = take_file(pidfd, number)
-        finally:
-            os.close(pidfd)
+        taken = take(notification.thread, request.pid, number)
         try:
             path = os.readlink(f"/proc/self/fd/{taken}")
             status = os.fstat(taken)
@@ -271,55 +263,13 @@ class RungCalls:
             os.close(descriptor)
         return True
 
-    # --- other processes
-
-    def _is_own(self, wanted: int) -> bool:
-        """Tell whether a process or thread is one of the sandbox's; its number can be another's right afterwards."""
-        try:
-            with open(f"/proc/{wanted}/status", "rb") as file:
-                process = int(file.read().partition(b"\nTgid:")[2].split(None, 1)[0])
-        except (OSError, ValueError, IndexError):
-            raise OSError(errno.ESRCH, "nobody") from None
-        return descends(process, self._first)
-
-    def _open_process(self, notification: Notification) -> bool:
-        """Open a process of the sandbox's: the one that was looked at, whoever has its number by then."""
-        wanted = signed(notification.arguments[0])
-        if wanted <= 0:
-            return False
-        pidfd = os.pidfd_open(wanted, notification.arguments[1] & _LOW_32)
-        try:
-            # One that had the number before the look and has it after it was the one looked at.
-            if not self._is_own(wanted) or not _has_number(pidfd, wanted):
-                raise OSError(_CLOSED, "not one of the sandbox's")
-            if self._listener.is_valid(notification.id):
-                self._listener.answer_with_file(notification.id, pidfd, close_on_exec=True)
-        finally:
-            os.close(pidfd)
-        return True
-
-    def _limit(self, notification: Notification, request: Request) -> bool:
-        """Let it set its own limits, and read those of the sandbox's processes."""
-        wanted = signed(notification.arguments[0])
-        if notification.arguments[2] == 0 and wanted > 0:
-            if not self._is_own(wanted):
-                raise OSError(_CLOSED, "not one of the sandbox's")
-            return False
-        return _aim(notification, request)
-
     # --- sockets
 
     def _take(self, notification: Notification, request: Request) -> socket.socket:
-        pidfd = open_thread(notification.thread, request.pid)
-        try:
-            taken = take_file(pidfd, signed(notification.arguments[0]))
-        finally:
-            os.close(pidfd)
-        try:
-            return socket.socket(fileno=taken)
-        except OSError:
-            close_file(taken)
-            raise OSError(errno.ENOTSOCK, "no socket") from None
+        taken = take_socket(notification.thread, request.pid, signed(notification.arguments[0]))
+        if taken is None:
+            raise OSError(errno.ENOTSOCK, "no socket")
+        return taken
 
     def _connect(self, notification: Notification, request: Request) -> bool:
         """Connect to a socket in the sandbox's home or folder for temporary files: only it can have made that."""
@@ -365,24 +315,6 @@ class RungCalls:
                 return True
             own.listen(min(signed(notification.arguments[1]), socket.SOMAXCONN))
         return self._done(notification)
-
-
-def _aim(notification: Notification, request: Request, target: int = 0, processes: int | None = None) -> bool:
-    """Refuse what is aimed at another than the caller, whose number alone is sure to be the same afterwards."""
-    wanted = signed(notification.arguments[target])
-    if wanted == 0:
-        return False
-    if processes is not None and signed(notification.arguments[0]) != processes:
-        raise OSError(_CLOSED, "a group")
-    if wanted not in (request.pid, notification.thread):
-        raise OSError(_CLOSED, "another than the caller")
-    return False
-
-
-def _has_number(pidfd: int, number: int) -> bool:
-    """Tell whether a process still has its number (proc_pid_fdinfo(5)): until it is waited for."""
-    with open(f"/proc/self/fdinfo/{pidfd}", "rb") as file:
-        return b"\nPid:\t%d\n" % number in file.read()
 
 
 def _is_connected(own: socket.socket) -> bool:

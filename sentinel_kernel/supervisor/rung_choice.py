@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import stat
 
 from sentinel_kernel.abi.architecture import architecture_of
+from sentinel_kernel.abi.resource import RLIMIT_LOCKS
 from sentinel_kernel.errors import BootError
 from sentinel_kernel.linux import landlock
 from sentinel_kernel.policy.planning import LIBRARY_DIRECTORY
 from sentinel_kernel.policy.rung import LANDLOCK, LEAST_ABI, held_calls, rules_of
+from sentinel_kernel.policy.stray_marks import MARK_BYTES, mark_of, warden_mark
 from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor.filter import RungRules
 from sentinel_kernel.supervisor.path_lists import close_folders, make_lists, open_folders
@@ -47,6 +50,10 @@ _STEPS: dict[str, tuple[int, ...]] = {
 """Step -> errno by which the Linux kernel, or who has set this machine up, says that there is no such thing here.
 
 What fails for want of memory, room or time is no reason to do with less."""
+
+
+AS_OLDER = "landlock_version"
+"""The step that a fault is injected into to have less of Landlock than there is: its number is the version then."""
 
 
 def is_for_lesser(error: SentinelError) -> bool:
@@ -95,9 +102,12 @@ def _start(
     fault: tuple[str, int] | None,
 ) -> tuple[Preparation, ListedSandbox]:
     from sentinel_kernel.supervisor.rung_calls import RungCalls  # noqa: PLC0415 - only where it is to be had
-    from sentinel_kernel.supervisor.rung_sandbox import start_listed, sweep  # noqa: PLC0415 - as above
+    from sentinel_kernel.supervisor.rung_sandbox import note_lesser, start_listed  # noqa: PLC0415 - as above
 
-    made, lists, folders = _lesser_preparation(preparation, package_directory, why)
+    abi = landlock_version()
+    if fault is not None and fault[0] == AS_OLDER:
+        abi = min(abi, fault[1])
+    made, lists, folders = _lesser_preparation(preparation, package_directory, why, abi)
     who = None
     opened: dict[str, int] = {}
     try:
@@ -109,6 +119,7 @@ def _start(
             os.setresgid(identity.host_gid, -1, -1)
             os.setresuid(identity.host_uid, -1, -1)
         opened = open_folders(lists)
+        note_lesser()
         sandbox = start_listed(made.plan, lambda: make_filter(made), folders, backend, fault)
     except BaseException:
         close_folders(opened)
@@ -116,23 +127,21 @@ def _start(
         raise
     numbers = architecture_of(os.uname().machine).syscalls
     sandbox.calls = RungCalls(sandbox.listener, lists, opened, numbers, sandbox.pid, who)
-    sweep()
     return made, sandbox
 
 
 def _lesser_preparation(
-    preparation: Preparation, package_directory: str, why: BootError
+    preparation: Preparation, package_directory: str, why: BootError, abi: int
 ) -> tuple[Preparation, PathLists, PrivateFolders]:
     """Return ``preparation`` made over for the landlock rung, its lists, and the folders that were made for it.
 
-    ``why`` is what the full rung failed by.
+    ``why`` is what the full rung failed by, ``abi`` Landlock's version.
 
     Raises:
         BootError: ``why`` where the profile asks for the full rung, or Landlock can't do it here; else that a folder
             can't be made or reached.
 
     """
-    abi = landlock_version()
     if preparation.profile.minimum_isolation != LANDLOCK or abi < LEAST_ABI:
         raise why
     plan = preparation.plan
@@ -143,6 +152,7 @@ def _lesser_preparation(
     try:
         lists = replace(
             make_lists(plan, package_directory, folders, abi),
+            mark=_make_mark(),
             cause_en=words["cause_en"],
             cause_zh=words["cause_zh"],
             remedy_en=words["remedy_en"],
@@ -169,9 +179,16 @@ def _lesser_preparation(
             **({"SENTINEL_OUTPUT": folders.output} if folders.output else {}),
         },
     )
-    held = held_calls(same_user=same_user, split=bool(lists.split))
+    held = held_calls(same_user=same_user, split=bool(lists.split), abi=abi)
     of_rung = RungRules(rules_of(same_user=same_user), held)
     return replace(preparation, plan=plan, of_rung=of_rung), lists, folders
+
+
+def _make_mark() -> int:
+    """Return a mark for the sandbox's processes; 0 where whoever started us may not set it, as it would be higher."""
+    mark = mark_of(os.urandom(MARK_BYTES))
+    most = resource.getrlimit(RLIMIT_LOCKS)[1]
+    return mark if most == resource.RLIM_INFINITY or warden_mark(mark) <= most else 0
 
 
 def _check_reach(plan: BootPlan) -> None:

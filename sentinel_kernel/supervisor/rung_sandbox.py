@@ -11,16 +11,19 @@ from sentinel_kernel.abi.sched import CloneFlags
 from sentinel_kernel.boot.context import BootContext
 from sentinel_kernel.boot.sequence import boot
 from sentinel_kernel.errors import BootError
-from sentinel_kernel.linux import namespaces
 from sentinel_kernel.linux.process import die_with_parent
 from sentinel_kernel.linux.seccomp import Listener
+from sentinel_kernel.supervisor.channels import LESSER
+from sentinel_kernel.supervisor.meeting_place import base_directory
 from sentinel_kernel.supervisor.private_folder import sweep_private_folders
 from sentinel_kernel.supervisor.sandbox import (
     DIED,
-    PLACE_REMEDY,
     Sandbox,
+    clone,
+    exchange,
+    let_go,
     pipe_for_child,
-    receive_hand_over,
+    place,
     socket_pair_for_child,
 )
 from sentinel_kernel.supervisor.warden import END, guard
@@ -90,7 +93,10 @@ def end_warden(word: socket.socket, warden: int) -> int:
         packet = b""
     _gone.append(warden)
     reap_wardens()
-    return int(packet[5:]) if packet.startswith(b"exit ") else 0
+    if packet.startswith(b"exit "):
+        return int(packet[5:])
+    sweep()  # it was killed, and what was below it may still run
+    return 0
 
 
 def reap_wardens() -> None:
@@ -102,8 +108,25 @@ def reap_wardens() -> None:
         _gone.remove(pid)
 
 
-def sweep() -> None:
-    """Have a process remove what killed sandboxes left; nobody waits for it."""
+def note_lesser() -> None:
+    """Take down that there is a sandbox on this rung: from then on each start looks for what such ones have left.
+
+    Where it is the first, this does.
+    """
+    base = base_directory()
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(os.path.join(base, LESSER), os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        sweep()
+
+
+def sweep_lesser(base: str) -> None:
+    """Look for what sandboxes on this rung have left; where all are gone, the next start does without."""
+    reap_wardens()
+    sweep(os.path.join(base, LESSER))
+
+
+def sweep(note: str = "") -> None:
+    """Have a process end and remove what killed sandboxes left, and ``note`` if none is there; nobody waits for it."""
     try:
         pid = os.fork()
     except OSError:
@@ -112,11 +135,15 @@ def sweep() -> None:
         _gone.append(pid)
         return
     try:
-        die_with_parent()
         from sentinel_kernel.supervisor.live_mounts import alone  # noqa: PLC0415 - in the process alone
+        from sentinel_kernel.supervisor.strays import any_marked, end_strays  # noqa: PLC0415 - as above
 
         alone(())
+        end_strays()
+        die_with_parent()
         sweep_private_folders()
+        if note and not any_marked():
+            os.unlink(note)
     finally:
         os._exit(0)
 
@@ -146,7 +173,7 @@ def start_listed(
         liveness, own_liveness = pipe_for_child(child_ends, own_ends)
         error_output, child_error = pipe_for_child(own_ends, child_ends)
         try:
-            warden, warden_pidfd, placed = _clone(backend.group)
+            warden, warden_pidfd, placed = clone(CloneFlags(0), backend.group)
         except OSError as error:
             raise BootError(
                 "clone", error.errno or 0, f"No process could be started: {error.strerror}."
@@ -165,24 +192,18 @@ def start_listed(
                 )
                 boot(context, fault)
 
-            guard(child_word, own_id, start, folders.remove, folders.descriptors)
+            mark = plan.lists.mark if plan.lists is not None else 0
+            guard(child_word, own_id, start, folders.remove, folders.descriptors, mark)
         os.close(warden_pidfd)
         folders.close()
         undone = own_ends.enter_context(contextlib.ExitStack())
         undone.callback(_end_quietly, word, warden)
         if not placed:
-            try:
-                backend.place(warden)
-            except OSError as error:
-                reason = f"The sandbox can't be put into its control group: {error.strerror}."
-                raise BootError("place", error.errno or 0, reason, PLACE_REMEDY) from None
+            place(backend, warden)
         child_ends.close()
         pid, pidfd = _first_process(word)
         undone.callback(os.close, pidfd)
-        # A child that has failed by now is not there to take it; its report says why.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            report.send(make_filter())
-        _, descriptors = receive_hand_over(report)
+        _, descriptors = exchange(report, make_filter)
         undone.pop_all()
         own_ends.pop_all()
         sandbox = ListedSandbox(
@@ -199,19 +220,8 @@ def start_listed(
             word=word,
             warden=warden,
         )
-        # One that was killed meanwhile is seen by its pidfd, as any other that dies.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            report.send(b"go")
-        os.close(own_liveness)
+        let_go(report, own_liveness)
         return sandbox
-
-
-def _clone(group: int) -> tuple[int, int, bool]:
-    """Return pid, pidfd and whether the child began in the control group ``group`` (-1: none is asked for)."""
-    if group >= 0:
-        with contextlib.suppress(OSError):
-            return *namespaces.clone_into(CloneFlags(0), group), True
-    return *namespaces.clone(CloneFlags(0)), False
 
 
 def _first_process(word: socket.socket) -> tuple[int, int]:

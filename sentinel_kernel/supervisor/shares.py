@@ -91,9 +91,11 @@ class Shares:
         self._memory_files = -1
         try:
             flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-            lists = current.preparation.plan.lists
-            place = f"/proc/{current.sandbox.pid}/root/dev/shm" if lists is None else lists.tmp
-            self._memory_files = os.open(place, flags)
+            rung = current.sandbox.calls
+            if rung is None:
+                self._memory_files = os.open(f"/proc/{current.sandbox.pid}/root/dev/shm", flags)
+            else:
+                self._memory_files = os.dup(rung.tmp)  # the sandbox may be gone, and its name another's
         except OSError:
             pass  # then there are none
 

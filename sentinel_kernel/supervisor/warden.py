@@ -15,7 +15,9 @@ import signal
 import socket
 
 from sentinel_kernel.abi.prctl import PR_SET_PDEATHSIG
+from sentinel_kernel.abi.resource import RLIMIT_LOCKS
 from sentinel_kernel.linux.process import adopt_orphans, close_descriptors, control
+from sentinel_kernel.policy.stray_marks import warden_mark
 from sentinel_kernel.supervisor.by_number import limit_held
 from sentinel_kernel.supervisor.processes import descends, processes_below
 
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
 END = b"end"
 _LAST = 0x7FFFFFFF
-_PAUSE_MS = 2
+_PAUSE_MS, _LONGEST_PAUSE_MS = 2, 1000
+"""Between looks at what does not die: it may be stuck in the Linux kernel for hours."""
 
 
 def guard(
@@ -34,14 +37,18 @@ def guard(
     start: Callable[[], None],
     clean: Callable[[], None],
     kept: tuple[int, ...] = (),
+    mark: int = 0,
 ) -> None:
     """Run as the warden of what ``start`` becomes, which never returns; for a fresh child; never returns.
 
     Over ``word`` the supervisor is given a pidfd of the sandbox's first process beside ``pid NUMBER``, and told
     ``exit STATUS`` (waitpid(2)) when nothing is left of the sandbox. ``clean`` is called after that; the
-    descriptors ``kept`` are its. ``supervisor`` is the process id of who ends us.
+    descriptors ``kept`` are its. ``supervisor`` is the process id of who ends us; ``mark`` the sandbox's, by which
+    its processes are found where we are gone as well.
     """
     try:
+        if mark:
+            resource.setrlimit(RLIMIT_LOCKS, (warden_mark(mark), warden_mark(mark)))
         adopt_orphans()
         os.setsid()
         signal.set_wakeup_fd(-1)
@@ -86,19 +93,25 @@ class _Warden:
             with contextlib.suppress(BlockingIOError):
                 os.read(ready, 4096)
             self._reap()
-        self._end_all()
+        poll.unregister(self._word)
+        self._end_all(poll, ready)
         with contextlib.suppress(OSError):
             self._word.send(b"exit %d" % (self._status or 0))
         self._word.close()
 
-    def _end_all(self) -> None:
-        own = os.getpid()
-        poll = select.poll()
+    def _end_all(self, poll: select.poll, ready: int) -> None:
+        """Kill until nothing is left; ``poll`` waits for ``ready``, which signals write to."""
+        own, pause = os.getpid(), _PAUSE_MS
         while below := [pid for pid in processes_below(own) if pid != own]:
             for pid in below:
                 _kill(pid, own)
-            if not self._reap():
-                poll.poll(_PAUSE_MS)
+            if self._reap():
+                pause = _PAUSE_MS
+                continue
+            poll.poll(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_MS)
+            with contextlib.suppress(BlockingIOError):
+                os.read(ready, 4096)
 
     def _reap(self) -> bool:
         reaped = False

@@ -19,7 +19,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.worker import packets
-from sentinel_kernel.worker.prctl import lay_out_as_usual, set_dumpable
+from sentinel_kernel.worker.prctl import die_with_parent, lay_out_as_usual, set_dumpable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,12 +97,17 @@ class _Init:
     def _fork(self, request: dict[str, Any], descriptors: list[int]) -> bool:
         self._preload(request["preload"])
         _check_one_thread("init")
+        own = os.getpid()
         pid = os.fork()
         if pid > 0:
             self._worker = pid
             for descriptor in descriptors:
                 os.close(descriptor)
             return True
+        if own != 1:  # else the process namespace ends with it
+            die_with_parent()
+            if os.getppid() != own:
+                os._exit(0)
         gc.enable()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -11,6 +13,11 @@ _PR_SET_CHILD_SUBREAPER = 36
 def set_dumpable(*, dumpable: bool) -> None:
     """Set or clear it; execve(2) sets it again. Raises OSError where the Linux kernel refuses."""
     _set(_PR_SET_DUMPABLE, dumpable, "PR_SET_DUMPABLE")
+
+
+def die_with_parent() -> None:
+    """End by SIGKILL with the parent, from now on. Raises OSError as above."""
+    _set(_PR_SET_PDEATHSIG, signal.SIGKILL, "PR_SET_PDEATHSIG")
 
 
 def adopt_orphans(*, adopts: bool) -> None:
@@ -26,7 +33,7 @@ def lay_out_as_usual() -> None:
     ctypes.CDLL(None, use_errno=True).personality(ctypes.c_ulong(0))
 
 
-def _set(option: int, value: bool, name: str) -> None:
+def _set(option: int, value: int, name: str) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, int(value), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"prctl({name})")

@@ -32,12 +32,15 @@ _RUN = (
     "sys.path.insert(0, 'mechanisms'); runpy.run_path('mechanisms/run.py', run_name='__main__')"
 )
 _LEAST = 250
+OLDEST = 4
+"""The least version of Landlock that will do."""
 _WHO = ["user", "root"] if os.geteuid() == 0 else ["user"]
 
 
 @pytest.mark.parametrize("who", _WHO)
+@pytest.mark.parametrize("version", [0, pytest.param(OLDEST, marks=pytest.mark.soak)])
 def test_no_mechanism_gets_anything_on_the_landlock_rung(
-    who: str, record_property: Callable[[str, object], None]
+    who: str, version: int, record_property: Callable[[str, object], None]
 ) -> None:
     someone = ordinary_identity()
     top = Path(tempfile.mkdtemp(prefix="place-", dir=someone.home))
@@ -58,7 +61,10 @@ def test_no_mechanism_gets_anything_on_the_landlock_rung(
     try:
         with Supervised(someone, top / "state", command_prefix=machine, environment=variables) as supervised:
             payload = [supervised.python, "-c", _RUN.format(workspace=str(host.workspace))]
-            supervised.start(host.workspace, "attacked", payload=payload, profile_directories=profiles)
+            fault = {"fault": {"step": "landlock_version", "errno": version}} if version else {}
+            supervised.start(
+                host.workspace, "attacked", payload=payload, profile_directories=profiles, **fault
+            )
             ready = supervised.wait("ready")
             assert ready["rung"] == "landlock"
             assert supervised.wait("worker_died", 240)["cause"]["status"] == 0

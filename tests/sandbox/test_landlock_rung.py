@@ -6,7 +6,10 @@ import contextlib
 import errno
 import json
 import os
+import shutil
+import signal
 import socket
+import stat
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +33,8 @@ MACHINES = {
     "a covered /proc": ("covered_proc",),
 }
 NOT_REFUSED = {"uid"}
+OLDEST = 4
+"""The least version of Landlock that will do; signals are made from outside there."""
 _WHO = ["user", "root"] if os.geteuid() == 0 else ["user"]
 
 
@@ -78,13 +83,23 @@ def outsider(someone: Identity, place: Path) -> Iterator[dict[str, Any]]:
     process.communicate()
 
 
-def machine_of(someone: Identity, how: tuple[str, ...]) -> tuple[str, ...]:
+def machine_of(someone: Identity, how: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the prefix; root with all capabilities needs no user namespace to be kept from making one."""
-    return prefix(someone.python, *how)
+    return prefix(someone.python, *(how or (("docker",) if someone.uid == 0 else ("no_namespaces",))))
+
+
+def as_on(version: int) -> dict[str, Any]:
+    """Return what a start is asked for with to have no more of Landlock than that version; 0: as much as there is."""
+    return {"fault": {"step": "landlock_version", "errno": version}} if version else {}
 
 
 def reached(
-    someone: Identity, place: Path, how: tuple[str, ...], facts: dict[str, Any], profile: str
+    someone: Identity,
+    place: Path,
+    how: tuple[str, ...],
+    facts: dict[str, Any],
+    profile: str,
+    version: int = 0,
 ) -> tuple[dict[str, str], Supervised, dict[str, Any]]:
     """Run the attempts in a sandbox, and return what came of them."""
     with Supervised(someone, place / "state", command_prefix=machine_of(someone, how)) as supervised:
@@ -94,7 +109,7 @@ def reached(
             "$OUTPUT/report.json",
             json.dumps(facts),
         ]
-        supervised.start(place / "work", profile, payload=command)
+        supervised.start(place / "work", profile, payload=command, **as_on(version))
         ready = supervised.wait("ready")
         cause = supervised.wait("worker_died")["cause"]
         assert (cause["kind"], cause["status"]) == ("exit", 0), (cause, supervised.violations())
@@ -104,16 +119,16 @@ def reached(
     return outcomes, supervised, ready
 
 
-@pytest.mark.parametrize("profile", ["strict", "datascience"])
+@pytest.mark.parametrize(("profile", "version"), [("strict", 0), ("datascience", 0), ("datascience", OLDEST)])
 def test_nothing_outside_is_reached(
-    someone: Identity, place: Path, outsider: dict[str, Any], profile: str
+    someone: Identity, place: Path, outsider: dict[str, Any], profile: str, version: int
 ) -> None:
     how = ("docker",) if someone.uid == 0 else ("no_namespaces",)
     control = json.loads(_outside(someone, place, outsider))
-    outcomes, supervised, ready = reached(someone, place, how, outsider, profile)
+    outcomes, supervised, ready = reached(someone, place, how, outsider, profile, version)
     print("\n".join(f"{name:32} outside {control[name]:12} inside {outcomes[name]}" for name in outcomes))
     assert ready["rung"] == "landlock"
-    assert ready["rung_words"]["abi"] >= 6
+    assert ready["rung_words"]["abi"] == version or (version == 0 and ready["rung_words"]["abi"] >= OLDEST)
     assert {name for name, outcome in outcomes.items() if outcome == "done"} == set()
     assert [name for name in outcomes if control[name] != "done" and name not in NOT_REFUSED] == []
     assert outcomes["uid"] != "0"
@@ -228,6 +243,236 @@ def test_what_is_aimed_by_number_or_at_the_hosts_sockets_is_refused(someone: Ide
         "a child's priority": errno.EPERM,
     }
     assert told == {**dict.fromkeys(told, 0), **refused, "its end is seen": 1}
+
+
+_SIGNALS = """
+import ctypes, json, os, signal, subprocess, threading
+libc = ctypes.CDLL(None, use_errno=True)
+def tried(call, *of):
+    try:
+        call(*of)
+    except OSError as error:
+        return error.errno
+    return 0
+def queue(pid):
+    value = ctypes.c_void_p(7)
+    if libc.sigqueue(pid, signal.SIGUSR1, value):
+        raise OSError(ctypes.get_errno(), "sigqueue")
+came = []
+signal.signal(signal.SIGUSR1, lambda *_: came.append(1))
+def child():
+    return subprocess.Popen(["/bin/sleep", "600"], start_new_session=True)
+def ended(how):
+    one = child()
+    how(one)
+    return one.wait()
+def by_descriptor(one):
+    opened = os.pidfd_open(one.pid)
+    signal.pidfd_send_signal(opened, signal.SIGTERM)
+gone = child()
+gone.kill()
+gone.wait()
+told = {
+    "a child": ended(lambda one: os.kill(one.pid, signal.SIGTERM)),
+    "its group": ended(lambda one: os.killpg(one.pid, signal.SIGTERM)),
+    "by descriptor": ended(by_descriptor),
+    "no such": tried(os.kill, gone.pid, 0),
+    "no such group": tried(os.killpg, gone.pid, 0),
+    "outside": tried(os.kill, OUTSIDE, 0),
+    "the group outside": tried(os.killpg, os.getpgid(OUTSIDE), 0),
+    "queued outside": tried(queue, OUTSIDE),
+    "the warden": tried(os.kill, os.getppid(), signal.SIGCONT),
+}
+os.kill(os.getpid(), signal.SIGUSR1)
+signal.raise_signal(signal.SIGUSR1)
+signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+queue(os.getpid())
+os.kill(0, signal.SIGUSR1)
+told["own"] = len(came)
+all_of_them = [child(), child()]
+os.kill(-1, signal.SIGTERM)
+told["all"] = [one.wait() for one in all_of_them]
+with open(os.environ["SENTINEL_OUTPUT"] + "/signals.json", "w") as file:
+    json.dump(told, file)
+"""
+
+
+@pytest.mark.parametrize("version", [0, OLDEST])
+def test_signals_go_to_the_sandboxs_own_processes_alone(
+    someone: Identity, place: Path, outsider: dict[str, Any], version: int
+) -> None:
+    script = place / "work" / "signals.py"
+    script.write_text(_SIGNALS.replace("OUTSIDE", str(outsider["pid"])))
+    script.chmod(0o644)
+    with Supervised(someone, place / "state", command_prefix=machine_of(someone)) as supervised:
+        supervised.start(place / "work", payload=[supervised.python, str(script)], **as_on(version))
+        ready = supervised.wait("ready")
+        cause = supervised.wait("worker_died")["cause"]
+        assert cause["status"] == 0, (cause, supervised.violations())
+    output = Path(ready["rung_words"]["output"])
+    told = json.loads((output / "signals.json").read_text())
+    (output / "signals.json").unlink()
+    term = -signal.SIGTERM
+    assert told.pop("the group outside") in (errno.EPERM, errno.ESRCH)
+    assert told == {
+        "a child": term,
+        "its group": term,
+        "by descriptor": term,
+        "all": [term, term],
+        "own": 5,
+        "no such": errno.ESRCH,
+        "no such group": errno.ESRCH,
+        **dict.fromkeys(("outside", "queued outside", "the warden"), errno.EPERM),
+    }
+
+
+_MOVING = """
+import json, os
+def tried(call, *of):
+    try:
+        call(*of)
+    except OSError as error:
+        return error.errno
+    return 0
+own, shown = os.environ["TMPDIR"], os.environ["SENTINEL_OUTPUT"]
+os.makedirs(own + "/folder/below")
+os.mkfifo(own + "/folder/pipe")
+os.symlink("/etc/passwd", own + "/folder/link")
+for place in (own, own + "/folder"):
+    with open(place + "/plain", "w") as file:
+        file.write("x")
+told = {
+    "a pipe": tried(os.mkfifo, shown + "/pipe"),
+    "a link": tried(os.symlink, "/etc/passwd", shown + "/link"),
+    "a pipe moved": tried(os.rename, own + "/folder/pipe", shown + "/pipe"),
+    "a pipe linked": tried(os.link, own + "/folder/pipe", shown + "/pipe"),
+    "a link moved": tried(os.rename, own + "/folder/link", shown + "/link"),
+    "a folder with them": tried(os.rename, own + "/folder", shown + "/folder"),
+    "a folder exchanged": tried(os.mkdir, shown + "/made") or EXCHANGE,
+    "a plain file": tried(os.rename, own + "/plain", shown + "/plain"),
+    "within": tried(os.mkdir, shown + "/other") or tried(os.rename, shown + "/plain", shown + "/other/plain"),
+    "a folder within": tried(os.rename, shown + "/other", shown + "/made/other"),
+    "within its own": tried(os.rename, own + "/folder/pipe", own + "/pipe"),
+}
+os.rmdir(own + "/folder/below")
+with open(shown + "/moving.json", "w") as file:
+    json.dump(told, file)
+"""
+_EXCHANGE = """tried(
+    lambda: libc.renameat2(-100, (own + "/folder").encode(), -100, (shown + "/made").encode(), 2)
+    and (_ for _ in ()).throw(OSError(ctypes.get_errno(), "renameat2"))
+)"""
+
+
+@pytest.mark.parametrize("version", [0, OLDEST])
+def test_what_lies_in_the_hosts_folder_is_plain(someone: Identity, place: Path, version: int) -> None:
+    script = place / "work" / "moving.py"
+    script.write_text(
+        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)" + _MOVING.replace("EXCHANGE", _EXCHANGE)
+    )
+    script.chmod(0o644)
+    with Supervised(someone, place / "state", command_prefix=machine_of(someone)) as supervised:
+        supervised.start(place / "work", payload=[supervised.python, str(script)], **as_on(version))
+        ready = supervised.wait("ready")
+        words = ready["rung_words"]
+        # Else each attempt would fail for that alone.
+        assert os.stat(os.path.dirname(words["tmp"])).st_dev == os.stat(words["output"]).st_dev
+        cause = supervised.wait("worker_died")["cause"]
+        assert cause["status"] == 0, (cause, supervised.violations())
+    output = Path(words["output"])
+    told = json.loads((output / "moving.json").read_text())
+    found = {path.relative_to(output): stat.S_IFMT(path.lstat().st_mode) for path in output.rglob("*")}
+    shutil.rmtree(output)
+    assert set(found.values()) <= {stat.S_IFDIR, stat.S_IFREG}, found
+    crossed = {"a folder with them": errno.EXDEV, "a folder exchanged": errno.EXDEV}
+    kinds = ("a pipe", "a link", "a pipe moved", "a pipe linked", "a link moved")
+    assert told == {**dict.fromkeys(told, 0), **dict.fromkeys(kinds, errno.EACCES), **crossed}
+
+
+_STRAYING = """
+import ctypes, json, os, resource, signal
+def tried(call, *of):
+    try:
+        call(*of)
+    except OSError as error:
+        return error.errno
+    return 0
+libc = ctypes.CDLL(None, use_errno=True)
+def by_number(call, *of):
+    if libc.syscall(call, *of):
+        raise OSError(ctypes.get_errno(), "syscall")
+old = 160 if os.uname().machine == "x86_64" else 164
+none = (ctypes.c_ulong * 2)(0, 0)
+told = {
+    "its mark": resource.getrlimit(10)[1],
+    "by prlimit": tried(resource.prlimit, 0, 10, (0, 0)),
+    "by prlimit, of a number": tried(resource.prlimit, os.getpid(), 10, (0, 0)),
+    "by setrlimit": tried(by_number, old, 10, none),
+    "another limit": tried(by_number, old, 4, none),
+}
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(number, signal.SIG_IGN)
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execv("/bin/sleep", ["sentinel-left-behind", "600"])
+        os._exit(0)
+    os.wait()
+with open(os.environ["SENTINEL_OUTPUT"] + "/straying.json", "w") as file:
+    json.dump(told, file)
+os.rename(file.name, file.name + ".done")
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("killed", ["the warden", "both"])
+def test_what_outlives_its_warden_is_ended(
+    someone: Identity, place: Path, killed: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = place / "work" / "straying.py"
+    script.write_text(_STRAYING)
+    script.chmod(0o644)
+    with Supervised(someone, place / "state", command_prefix=machine_of(someone)) as supervised:
+        supervised.start(place / "work", payload=[supervised.python, str(script)])
+        ready = supervised.wait("ready")
+        done = Path(ready["rung_words"]["output"]) / "straying.json.done"
+        wait_until(done.exists, "it has begun")
+        told = json.loads(done.read_text())
+        done.unlink()
+        left = _left(supervised.process.pid)
+        warden = _child_above(left[0], supervised.process.pid)
+        supervisor = supervised.process.pid
+        if killed == "both":
+            os.kill(supervisor, signal.SIGSTOP)
+        os.kill(warden, signal.SIGKILL)
+        if killed == "both":
+            os.kill(supervisor, signal.SIGKILL)
+        else:
+            supervised.wait("worker_died")
+            wait_until(lambda: not _left(supervisor), "what it left has ended")
+    if killed == "both":
+        assert sorted(_left(supervisor)) == sorted(left)
+        with Supervised(someone, place / "state", command_prefix=machine_of(someone)) as again:
+            again.run(place / "work", ["/bin/true"])
+        wait_until(lambda: not _left(supervisor), "the next start has ended them")
+    wait_until(lambda: not Path(ready["rung_words"]["tmp"]).parent.exists(), "its folder is gone")
+    assert told.pop("its mark") > 0
+    refused = ("by prlimit", "by prlimit, of a number", "by setrlimit")
+    assert (len(left), told) == (3, {**dict.fromkeys(refused, errno.EPERM), "another limit": 0})
+    told_of = capfd.readouterr().err
+    assert "3 processes of a sandbox on the landlock rung had outlived" in told_of, told_of
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _child_above(pid: int, top: int) -> int:
+    """Return the child of ``top`` that ``pid`` descends from."""
+    while (above := _parent(pid)) != top:
+        pid = above
+    return pid
 
 
 def test_who_asks_for_the_full_rung_is_refused(someone: Identity, place: Path) -> None:
