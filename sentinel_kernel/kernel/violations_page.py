@@ -40,6 +40,7 @@ _CAUSES = {
     "path_read_only": ("path read-only", "路径只读"),
     "path_denied": ("path covered", "路径被遮蔽"),
     "folder_rename": ("folder not renamed", "文件夹未重命名"),
+    "path_busy": ("place in use", "位置正在使用"),
     "name_lookup": ("name lookup", "域名解析"),
     "network_unreachable": ("no network", "网络不可达"),
     "host_refused": ("host not allowed", "主机未获允许"),

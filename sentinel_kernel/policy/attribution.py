@@ -64,7 +64,9 @@ _BY_ERRNO: Mapping[int, tuple[str, ...]] = {
     errno.EFBIG: ("file_size",),
     errno.EMFILE: ("open_files",),
 }
-PATH_ERRNOS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.EXDEV})
+PATH_ERRNOS = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.EXDEV, errno.EBUSY}
+)
 
 
 def is_of_call(entry: Entry) -> bool:

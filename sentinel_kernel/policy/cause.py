@@ -52,11 +52,18 @@ _ALL = (
     Cause("cpu_seconds", "limit", "A cell used as much processor time as it may.", ("interrupt", "death")),
     Cause(
         "path_hidden", "path", "The path exists on the host, and is not shown in the sandbox.",
-        ("write", "named", "shown", "secret"),
+        ("write", "named", "shown", "secret", "removed"),
     ),
-    Cause("path_read_only", "path", "The place can't be written in the sandbox (EROFS, EACCES).", ("shown", "written")),
+    Cause(
+        "path_read_only", "path", "The place can't be written in the sandbox (EROFS, EACCES).",
+        ("shown", "written", "removed"),
+    ),
     Cause("path_denied", "path", "The path is shown, but covered, or not readable because of the sandbox."),
     Cause("folder_rename", "path", "A folder of the host can't be renamed where changes are held (EXDEV)."),
+    Cause(
+        "path_busy", "path", "What the sandbox shows at that very place can't be removed or renamed (EBUSY).",
+        ("workspace", "covered"),
+    ),
     Cause(
         "name_lookup", "network", "A host's name could not be looked up: the sandbox reaches no DNS server.",
         ("outside",),
@@ -81,7 +88,7 @@ _ALL = (
     ),
     Cause(
         "worker_crashed", "death", "Native code in the sandboxed Python crashed.",
-        ("short", "SIGSEGV", "SIGABRT", "SIGBUS"),
+        ("short", "recursion", "SIGSEGV", "SIGABRT", "SIGBUS"),
     ),
     Cause("call_absent", "absent", "The sandbox answered a system call as if Linux did not have it (ENOSYS)."),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from sentinel_kernel.policy.mapping import load_mappings
 from sentinel_kernel.policy.profile import list_profiles, load_profile
 from sentinel_kernel.policy.remedy import remedies_for
 from sentinel_kernel.policy.remedy_words import remedy_hint
+from sentinel_kernel.policy.removal import as_removal, is_removal
 from sentinel_kernel.policy.showing_remedy import SHOW, SHOWN, showing_of, shown_read_only
 from sentinel_kernel.policy.violation import Text
 from sentinel_kernel.policy.word_values import MAGIC
@@ -83,7 +84,8 @@ def complete(
     """
     if leeway is None:
         leeway = Leeway(_shipped_profiles() if profiles is None else tuple(profiles), ceiling)
-    remedies = remedies_for(violation, code=code, leeway=leeway)
+    violation = as_removal(violation, code)
+    remedies = () if is_removal(violation) else remedies_for(violation, code=code, leeway=leeway)
     known = mappings if mappings is not None else _shipped_mappings()
     shown = showing_of(violation, code, leeway), shown_read_only(violation, leeway)
     words = known.words(_as_done(violation, remedies, *shown))

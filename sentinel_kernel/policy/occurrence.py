@@ -191,6 +191,8 @@ def death_violation(told: Mapping[str, Any], *, id: str, profile: str, time_ms: 
         name = _signal_name(told.get("signal"))
         cause = "worker_crashed" if name in CRASHES else "worker_killed"
         values, rule = {"signal": name}, f"signal {name}"
+        if told.get("recursion") is True:
+            values = {**values, "ended_by": "recursion"}
     elif kind == "exit":
         values = {"ended_by": "exit", "status": shown(str(told.get("status")), 20)}
         rule = f"exit status {values['status']}"

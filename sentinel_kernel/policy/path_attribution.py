@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.plan import BootPlan, MountEntry, PathLists
 
 HIDDEN, READ_ONLY, DENIED = "path_hidden", "path_read_only", "path_denied"
-RENAME = "folder_rename"
+RENAME, BUSY = "folder_rename", "path_busy"
 ON_RUNG = "landlock rung: "
 """What the rule begins with where a path is refused because the sandbox is on that rung."""
 
@@ -46,11 +46,12 @@ class Seen(Record):
 
 
 class Found(Record):
-    """The cause, the rule that said no, and how sure that is."""
+    """The cause, the rule that said no, how sure that is, and which variant of the cause's words is meant."""
 
     cause: str
     rule: str
     confidence: str = "certain"
+    does: str = ""
 
 
 def read_look(value: object) -> Look | None:
@@ -102,6 +103,10 @@ def why_path(  # noqa: PLR0911 - one return a way to fail
     if plan.lists is not None:
         return _why_not_listed(number, path, seen, plan, plan.lists, writes=writes)
     mount = mount_of(path, plan)
+    # Where the folder around a place is read-only, that is said first.
+    in_place = number == errno.EROFS and mount is not None and mount.target == path
+    if number == errno.EBUSY or (in_place and is_writable(path, mount, plan)):
+        return _busy(path, mount, plan)
     if number in (errno.ENOENT, errno.ENOTDIR):
         return _covered(path, seen, mount) or _absent(path, seen, mount, plan, writes=writes)
     if is_within(path, "/proc"):
@@ -138,6 +143,18 @@ def _why_not_listed(  # noqa: PLR0911 - as above
     if changed is None or not (plan.started_by_root or _may(changed, plan, 0o2)):
         return None
     return Found(READ_ONLY, f"{ON_RUNG}read-only", "certain" if writes else "likely")
+
+
+def _busy(path: str, mount: MountEntry | None, plan: BootPlan) -> Found | None:
+    """Return why what lies at ``path`` can't be removed or renamed, if something of the sandbox's is mounted there."""
+    if path == plan.workspace:
+        return Found(BUSY, f"the notebook's folder: {path}", does="workspace")
+    if mount is None or mount.target != path:
+        shown = path.startswith("/mnt/") and path.count("/") == 2
+        return Found(BUSY, f"shown there: {path}", "likely") if shown else None
+    if mount.kind in _MASKS:
+        return Found(BUSY, f"hidden: {path}", does="covered")
+    return Found(BUSY, f"the sandbox's own: {path}")
 
 
 def _covered(path: str, seen: Seen, mount: MountEntry | None) -> Found | None:

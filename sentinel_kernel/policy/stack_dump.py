@@ -30,6 +30,10 @@ _STANDARD_FOLDER = "/python3."
 _SHOWN_PARTS = 2
 
 
+_ROUND = 8
+"""So many functions may call each other in turn."""
+
+
 class Frame(Record):
     """One frame of a stack, as faulthandler names it."""
 
@@ -69,6 +73,11 @@ def parse_crash(dump: bytes) -> tuple[Frame, ...]:
     _, found, rest = dump.rpartition(_FATAL)
     parts = rest.split(_HEADER, 2) if found else []
     return _frames(parts[1]) if len(parts) > 1 else ()
+
+
+def is_recursion(frames: Sequence[Frame]) -> bool:
+    """Tell whether a stack that was cut for its length goes round in a few functions: it had no end."""
+    return _is_cut(frames) and len({(frame.file, frame.function) for frame in frames}) <= _ROUND
 
 
 def is_whole(dump: bytes) -> bool:

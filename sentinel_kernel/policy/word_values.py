@@ -27,6 +27,7 @@ _KIND_OF_SUBJECT = {
     "path_read_only": "path",
     "path_denied": "path",
     "folder_rename": "path",
+    "path_busy": "path",
     "name_lookup": "host",
     "network_unreachable": "address",
     "host_refused": "host",

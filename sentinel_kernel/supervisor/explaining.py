@@ -273,11 +273,8 @@ def _path(
     is_program = is_program and outside is not None and (outside.mode & 0o170000) == 0o100000
     cause, kind = ("program_absent", "program") if is_program else (found.cause, "path")
     made = _made(cause, current.preparation.profile.name, found.rule, number=entry.errno)
-    values = (
-        {**made.values, "does": "write"}
-        if cause == HIDDEN and entry.writes and outside is None
-        else made.values
-    )
+    does = "write" if cause == HIDDEN and entry.writes and outside is None else found.does
+    values = {**made.values, "does": does} if does else made.values
     made = replace(made, subject=_subject(kind, path), confidence=found.confidence, values=values)
     return _told(made, entry, failure)
 

@@ -18,6 +18,7 @@ from sentinel_kernel.policy.cell_lines import CellNames
 from sentinel_kernel.policy.stack_dump import (
     MAXIMUM_BYTES,
     Place,
+    is_recursion,
     is_whole,
     is_whole_of_all,
     only_place,
@@ -88,6 +89,8 @@ class HeldLine:
         """The cells that this worker was given."""
 
         self.last: Place | None = None
+        self.went_round = False
+        """The crash was a recursion without end."""
         """The last line of a running cell that was seen, since the newest cell began."""
 
         self._signal = signal_number
@@ -337,7 +340,9 @@ class HeldLine:
                 if not chunk:
                     break
                 dump += chunk
-        place = place_of(parse_crash(bytes(dump)), self.names)
+        frames = parse_crash(bytes(dump))
+        self.went_round = is_recursion(frames)
+        place = place_of(frames, self.names)
         # The line of an earlier cell may be a child's, which shares the pipe and crashed by itself.
         return Place() if place is not None and place.cell else place
 

@@ -76,4 +76,5 @@ def place_of_death(current: Current, cause: dict[str, Any]) -> dict[str, Any] | 
     if line is None or cause.get("kind") != "signal":
         return None
     crash = line.crash() if cause.get("signal") in _CRASHES else None
+    cause["recursion"] = line.went_round
     return place_fields(crash or line.last)

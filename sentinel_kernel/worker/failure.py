@@ -40,6 +40,7 @@ _PATH = 4096
 _RUN_CODE = InteractiveShell.run_code.__code__
 _RAISE = opcode.opmap["RAISE_VARARGS"]
 _STANDARD = os.path.dirname(os.__file__) + os.sep
+_SHUTIL = f"{_STANDARD}shutil.py"
 _TIMED = frozenset({"<timed exec>", "<timed eval>", "<magic-timeit>"})
 """What is below %%time and %%timeit is compiled under such a name."""
 
@@ -188,7 +189,11 @@ def _data_bytes() -> int | None:
 
 def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[str, Any]:
     facts: dict[str, Any] = {"errno": error.errno if isinstance(error.errno, int) else None}
-    for key, value in (("path", error.filename), ("path2", error.filename2)):
+    path: object = error.filename
+    if inner is not None and inner.tb_frame.f_code.co_filename == _SHUTIL:
+        # It removes trees by descriptors of their folders: the error has the last name alone.
+        path = inner.tb_frame.f_locals.get("fullname", path)
+    for key, value in (("path", path), ("path2", error.filename2)):
         text = _path(value, program=site == "program")
         if text is not None:
             facts[key] = text

@@ -14,7 +14,8 @@ from ipykernel.jsonutil import json_clean
 from sentinel_kernel.worker.failure_key import METADATA_KEY
 from sentinel_kernel.worker.forked import end_if_forked
 from sentinel_kernel.worker.leading_block import PREFIX, parse_leading_block
-from sentinel_kernel.worker.soft_memory import empty_frames, let_go, make_room, shorten
+from sentinel_kernel.worker.recursion import say_bound
+from sentinel_kernel.worker.soft_memory import LONG_FRAMES, empty_frames, let_go, make_room, shorten
 from sentinel_kernel.worker.spare_files import lend_files
 
 
@@ -89,6 +90,10 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
             self._look_at(error)  # while the frames still hold what was asked for
             shorten(error.__traceback__)
             empty_frames(error)
+        elif error is not None:
+            say_bound(error)
+            # Of a recursion that went far beyond the usual limit: IPython would take minutes for each frame's lines.
+            shorten(error.__traceback__, LONG_FRAMES)
         self._failed.shown = False
         try:
             super().showtraceback(*args, **kwargs)

@@ -22,6 +22,7 @@ _TEXT_BYTES = 4096
 _RESERVE = 9
 _BALLAST_BYTES = 8 << 20
 _SHOWN_FRAMES = 100
+LONG_FRAMES, _LOOKED_AT = 5000, 10_000
 _THREAD_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _pools = {name: os.environ[name] for name in _THREAD_POOLS if name in os.environ}
 
@@ -69,13 +70,15 @@ def _size_thread_pools(count: str) -> None:
 
 def _in_cell(frame: FrameType | None) -> bool:
     """Tell whether a frame belongs to a cell: whether a frame of its module was called by IPython's run_code."""
-    while frame is not None:
+    for _ in range(_LOOKED_AT):
+        if frame is None:
+            return False
         caller = frame.f_back
         if caller is not None and caller.f_code is _RUN_CODE:
             shell = caller.f_locals.get("self")
             return shell is not None and frame.f_globals is shell.user_global_ns
         frame = caller
-    return False
+    return True  # so deep is a recursion of a cell's alone; to look at each frame makes an object of it
 
 
 _ballast: list[mmap.mmap] = []
@@ -103,12 +106,15 @@ def make_room() -> None:
         )
 
 
-def shorten(traceback_: TracebackType | None) -> None:
-    """Take the middle out of a traceback that is too long to be shown in good time: of a recursion without end."""
+def shorten(traceback_: TracebackType | None, beyond: int = 2 * _SHOWN_FRAMES) -> None:
+    """Take the middle out of a traceback that is too long to be shown in good time: of a recursion without end.
+
+    One of up to ``beyond`` frames stays as it is.
+    """
     length, last = 0, traceback_
     while last is not None:
         length, last = length + 1, last.tb_next
-    if traceback_ is None or length <= 2 * _SHOWN_FRAMES:
+    if traceback_ is None or length <= beyond:
         return
     cut = traceback_
     for _ in range(_SHOWN_FRAMES - 1):

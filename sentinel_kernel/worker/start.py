@@ -15,6 +15,7 @@ from sentinel_kernel.worker.app import IPKernelApp
 from sentinel_kernel.worker.failed_threads import report_threads
 from sentinel_kernel.worker.inert_magics import register_inert_magics
 from sentinel_kernel.worker.last_words import write_last_words
+from sentinel_kernel.worker.recursion import bound_recursion
 from sentinel_kernel.worker.soft_memory import raise_at
 from sentinel_kernel.worker.started import note_starts
 
@@ -58,6 +59,7 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
         write_last_words(stack_pipe)
         raise_at(request["memory_signal"], word_pipe)
         note_starts(started)
+        bound_recursion()
     except BaseException:  # noqa: BLE001 - whatever it is, only the supervisor can still be told
         with os.fdopen(complaints, "w") as stream:
             traceback.print_exc(file=stream)

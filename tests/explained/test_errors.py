@@ -91,6 +91,9 @@ CASES = [
     Case("denied", "open('/proc/1/environ')", "path_denied", 1, "/proc/1/environ"),
     Case("covered", "open('.ssh/key')", "path_denied", 1, ".ssh/key"),
     Case("program", "import subprocess\nsubprocess.run(['river-tool'])", "program_absent", 2, "river-tool"),
+    Case("own-folder", "import os\nos.rmdir(os.getcwd())", "path_busy", 2),
+    Case("own-folder-of-tmp", "import os\nos.rename('/tmp', '/tmp2')", "path_busy", 2, "/tmp"),
+    Case("covered-in-a-tree", "import shutil\nshutil.rmtree('.ssh')", "path_busy", 2, ".ssh"),
     Case(
         "program-by-path",
         "import subprocess\nsubprocess.run(['{outside}/river-tool'])",
