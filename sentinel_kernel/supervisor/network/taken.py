@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
+
+from sentinel_kernel.linux.process import open_thread, take_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterator
 
 _LONGEST_SECONDS = 0.002
@@ -24,6 +26,30 @@ _ready = False
 
 def _ring(_number: int, _frame: object) -> None:
     """Do nothing: that there is a handler makes the signal end a wait, and not the process."""
+
+
+def take(thread: int, process: int, number: int) -> int:
+    """Return a duplicate of what a thread of ``process`` has open as ``number``.
+
+    Raises:
+        OSError: there is nothing of that number, or the thread is gone.
+
+    """
+    pidfd = open_thread(thread, process)
+    try:
+        return take_file(pidfd, number)
+    finally:
+        os.close(pidfd)
+
+
+def take_socket(thread: int, process: int, number: int) -> socket.socket | None:
+    """Return the socket that a thread has open as ``number``; None where that is something else. Raises as above."""
+    taken = take(thread, process, number)
+    try:
+        return socket.socket(fileno=taken)
+    except OSError:
+        close_file(taken)
+        return None
 
 
 def close_file(descriptor: int) -> None:
