@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from sentinel_kernel.record import replace
@@ -9,8 +10,10 @@ from sentinel_kernel.record import replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from sentinel_kernel.policy.violation import Violation
+    from sentinel_kernel.supervisor.current import Current
 
 _DISTINCT_PER_CELL = 64
 """Kinds that are told apart in one cell; beyond it the arguments no longer count, only the call's name."""
@@ -19,6 +22,12 @@ _FAMILIES = frozenset(("AF_INET", "AF_INET6"))
 _USUAL = frozenset(("SOCK_STREAM", "SOCK_DGRAM"))
 
 Key = tuple[object, ...]
+
+
+def stamp(current: Current) -> dict[str, Any]:
+    """Return what each record has of a sandbox and of now: an id of its own, the profile and the time."""
+    profile = current.preparation.profile.name
+    return {"id": os.urandom(8).hex(), "profile": profile, "time_ms": int(time.time() * 1000)}
 
 
 class Ledger:

@@ -11,6 +11,7 @@ import time
 
 from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.ledger import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,11 +154,9 @@ class Proxying(Keeper):
 
         made = make_occurrence(
             "network_unreachable",
-            id=os.urandom(8).hex(),
-            profile=current.preparation.profile.name,
             rule="the sandbox's proxy has ended",
-            time_ms=int(time.time() * 1000),
             outcome="ended",
+            **stamp(current),
         )
         self._ledger.record(replace(made, values={**made.values, "does": "proxy"}))
 
@@ -190,10 +189,8 @@ class Proxying(Keeper):
                 fields["host"],
                 fields["port"],
                 fields["reason"],
-                id=os.urandom(8).hex(),
-                profile=current.preparation.profile.name,
-                time_ms=int(time.time() * 1000),
                 address=fields["address"],
+                **stamp(current),
             )
         )
 

@@ -11,7 +11,6 @@ from sentinel_kernel.abi.sched import CloneFlags
 from sentinel_kernel.boot.context import BootContext
 from sentinel_kernel.boot.sequence import boot
 from sentinel_kernel.errors import BootError
-from sentinel_kernel.linux import namespaces
 from sentinel_kernel.linux.process import die_with_parent
 from sentinel_kernel.linux.seccomp import Listener
 from sentinel_kernel.supervisor.channels import LESSER
@@ -19,10 +18,12 @@ from sentinel_kernel.supervisor.meeting_place import base_directory
 from sentinel_kernel.supervisor.private_folder import sweep_private_folders
 from sentinel_kernel.supervisor.sandbox import (
     DIED,
-    PLACE_REMEDY,
     Sandbox,
+    clone,
+    exchange,
+    let_go,
     pipe_for_child,
-    receive_hand_over,
+    place,
     socket_pair_for_child,
 )
 from sentinel_kernel.supervisor.warden import END, guard
@@ -172,7 +173,7 @@ def start_listed(
         liveness, own_liveness = pipe_for_child(child_ends, own_ends)
         error_output, child_error = pipe_for_child(own_ends, child_ends)
         try:
-            warden, warden_pidfd, placed = _clone(backend.group)
+            warden, warden_pidfd, placed = clone(CloneFlags(0), backend.group)
         except OSError as error:
             raise BootError(
                 "clone", error.errno or 0, f"No process could be started: {error.strerror}."
@@ -198,18 +199,11 @@ def start_listed(
         undone = own_ends.enter_context(contextlib.ExitStack())
         undone.callback(_end_quietly, word, warden)
         if not placed:
-            try:
-                backend.place(warden)
-            except OSError as error:
-                reason = f"The sandbox can't be put into its control group: {error.strerror}."
-                raise BootError("place", error.errno or 0, reason, PLACE_REMEDY) from None
+            place(backend, warden)
         child_ends.close()
         pid, pidfd = _first_process(word)
         undone.callback(os.close, pidfd)
-        # A child that has failed by now is not there to take it; its report says why.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            report.send(make_filter())
-        _, descriptors = receive_hand_over(report)
+        _, descriptors = exchange(report, make_filter)
         undone.pop_all()
         own_ends.pop_all()
         sandbox = ListedSandbox(
@@ -226,19 +220,8 @@ def start_listed(
             word=word,
             warden=warden,
         )
-        # One that was killed meanwhile is seen by its pidfd, as any other that dies.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            report.send(b"go")
-        os.close(own_liveness)
+        let_go(report, own_liveness)
         return sandbox
-
-
-def _clone(group: int) -> tuple[int, int, bool]:
-    """Return pid, pidfd and whether the child began in the control group ``group`` (-1: none is asked for)."""
-    if group >= 0:
-        with contextlib.suppress(OSError):
-            return *namespaces.clone_into(CloneFlags(0), group), True
-    return *namespaces.clone(CloneFlags(0)), False
 
 
 def _first_process(word: socket.socket) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import signal
 import socket
 import time
 
-from sentinel_kernel.abi.sched import SANDBOX_NAMESPACES
+from sentinel_kernel.abi.sched import SANDBOX_NAMESPACES, CloneFlags
 from sentinel_kernel.boot.context import BootContext
 from sentinel_kernel.boot.sequence import boot
 from sentinel_kernel.errors import BootError
@@ -218,7 +218,7 @@ def start_sandbox(
             child_ends.callback(os.close, tree)
         lowers = open_lowers(plan, own_ends)
         try:
-            pid, pidfd, placed = _clone(backend.group)
+            pid, pidfd, placed = clone(SANDBOX_NAMESPACES, backend.group)
         except OSError as error:
             raise BootError(
                 "clone", error.errno or 0, f"New namespaces were refused: {error.strerror}."
@@ -242,11 +242,7 @@ def start_sandbox(
             )
         own_ends.callback(_reap, pid, pidfd)
         if not placed:
-            try:
-                backend.place(pid)
-            except OSError as error:
-                reason = f"The sandbox can't be put into its control group: {error.strerror}."
-                raise BootError("place", error.errno or 0, reason, PLACE_REMEDY) from None
+            place(backend, pid)
         identity = plan.identity
         try:
             namespaces.write_identity_maps(
@@ -262,10 +258,7 @@ def start_sandbox(
             raise BootError("map_identity", error.errno or 0, reason) from None
         os.write(go, b"g")
         child_ends.close()
-        # A child that has failed by now is not there to take it; its report says why.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            report.send(make_filter())
-        names, descriptors = receive_hand_over(report)
+        names, descriptors = exchange(report, make_filter)
         sized = descriptors[len(descriptors) - len(names) :]
         del descriptors[len(descriptors) - len(names) :]
         handed = list(zip(names, sized, strict=True))
@@ -295,24 +288,45 @@ def start_sandbox(
             },
             held=held_folders(plan, handed, (workspace[0], workspace[1]), lowers),
         )
-        # One that was killed meanwhile is seen by its pidfd, as any other that dies.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            report.send(b"go")
-        os.close(own_liveness)
+        let_go(report, own_liveness)
         return sandbox
 
 
-def _clone(group: int) -> tuple[int, int, bool]:
+def clone(flags: CloneFlags, group: int) -> tuple[int, int, bool]:
     """Return pid, pidfd and whether the child began in the control group ``group`` (-1: none is asked for)."""
     if group >= 0:
         # Not known to the Linux kernel, or hidden by a filter around us (ENOSYS): the child is moved there instead.
         with contextlib.suppress(OSError):
-            return *namespaces.clone_into(SANDBOX_NAMESPACES, group), True
-    return *namespaces.clone(SANDBOX_NAMESPACES), False
+            return *namespaces.clone_into(flags, group), True
+    return *namespaces.clone(flags), False
 
 
-def receive_hand_over(report: socket.socket) -> tuple[list[str], list[int]]:
-    """Return the names of the sizes whose contexts come last, and all descriptors."""
+def place(backend: Backend, pid: int) -> None:
+    """Put the child under the limits of ``backend``. Raises BootError."""
+    try:
+        backend.place(pid)
+    except OSError as error:
+        reason = f"The sandbox can't be put into its control group: {error.strerror}."
+        raise BootError("place", error.errno or 0, reason, PLACE_REMEDY) from None
+
+
+def exchange(report: socket.socket, make_filter: Callable[[], bytes]) -> tuple[list[str], list[int]]:
+    """Give the child its filter; return the names of the sizes whose contexts come last, and all descriptors."""
+    # A child that has failed by now is not there to take it; its report says why.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        report.send(make_filter())
+    return _receive_hand_over(report)
+
+
+def let_go(report: socket.socket, liveness: int) -> None:
+    """Have the payload executed. The child no longer needs ``liveness``: it ends with this process by then."""
+    # One that was killed meanwhile is seen by its pidfd, as any other that dies.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        report.send(b"go")
+    os.close(liveness)
+
+
+def _receive_hand_over(report: socket.socket) -> tuple[list[str], list[int]]:
     report.settimeout(_BOOT_SECONDS)
     try:
         try:

@@ -13,7 +13,6 @@ import socket
 import time
 
 from sentinel_kernel.abi.socket import AF_UNSPEC, SOCKADDR_STORAGE_BYTES
-from sentinel_kernel.linux.process import open_thread, take_file
 from sentinel_kernel.policy.network import FULL, LOOPBACK, UNWATCHED, Decision, kind_of
 from sentinel_kernel.policy.network_fence import HELD_CALLS
 from sentinel_kernel.supervisor.network.epolls import Unwatched, Watches
@@ -33,7 +32,7 @@ from sentinel_kernel.supervisor.network.sockets import (
     stand_in,
     state_of,
 )
-from sentinel_kernel.supervisor.network.taken import close_file, held, let_go
+from sentinel_kernel.supervisor.network.taken import held, let_go, take_socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Connects:
         if name == "setsockopt":
             return self._others.set_option(notification)
         try:
-            own = self._take(notification, request)
+            own = take_socket(notification.thread, request.pid, signed(notification.arguments[0]))
         except OSError as error:
             return self._error(notification, error.errno or errno.EBADF)
         if own is None:
@@ -107,24 +106,6 @@ class Connects:
 
     def _no_socket(self, notification: Notification, name: str) -> bool:
         return self._error(notification, errno.ENOTTY if name == "ioctl" else errno.ENOTSOCK)
-
-    def _take(self, notification: Notification, request: Request) -> socket.socket | None:
-        """Return the socket that a call is about; None where its number is of something else.
-
-        Raises:
-            OSError: there is nothing of that number, or the caller is gone.
-
-        """
-        pidfd = open_thread(notification.thread, request.pid)
-        try:
-            taken = take_file(pidfd, signed(notification.arguments[0]))
-        finally:
-            os.close(pidfd)
-        try:
-            return socket.socket(fileno=taken)
-        except OSError:
-            close_file(taken)
-            return None
 
     def _error(self, notification: Notification, number: int) -> bool:
         self._listener.refuse(notification.id, number)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import time
 
 from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.policy.sockaddr import LOOPBACK, read_address
 from sentinel_kernel.record import replace
+from sentinel_kernel.supervisor.ledger import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,12 +52,10 @@ def meant_for_host(current: Current) -> Violation | None:
     sure = len(set(ports)) == 1 and time.monotonic() - at <= _FRESH_SECONDS
     made = make_occurrence(
         "network_unreachable",
-        id=os.urandom(8).hex(),
-        profile=current.preparation.profile.name,
         rule="the sandbox's own loopback",
-        time_ms=int(time.time() * 1000),
         errno=errno.ECONNREFUSED,
         subject=("address", numeric),
+        **stamp(current),
     )
     return replace(
         made,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import time
-
 from sentinel_kernel.policy.network import host_name
 from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.record import replace
+from sentinel_kernel.supervisor.ledger import stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,10 +26,8 @@ def unresolved_host(current: Current, entry: Entry) -> Violation | None:
         return None
     made = make_occurrence(
         "name_lookup",
-        id=os.urandom(8).hex(),
-        profile=current.preparation.profile.name,
         rule="no name server outside knows it",
-        time_ms=int(time.time() * 1000),
         subject=("host", name),
+        **stamp(current),
     )
     return replace(made, values={**made.values, "does": "outside", "host": name})

@@ -17,6 +17,7 @@ from sentinel_kernel.policy.text import shown
 from sentinel_kernel.policy.violation import Process
 from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.ledger import stamp
 from sentinel_kernel.supervisor.network.connections import Connections
 from sentinel_kernel.supervisor.network.connects import Connects
 from sentinel_kernel.supervisor.network.name_stub import NameStub
@@ -212,14 +213,7 @@ class WayOut(Keeper):
         if self._dry:
             self._note_wanted(shown(name, 253), 0)
             return
-        made = host_refusal(
-            name,
-            0,
-            reason,
-            id=os.urandom(8).hex(),
-            profile=self._current.preparation.profile.name,
-            time_ms=int(time.time() * 1000),
-        )
+        made = host_refusal(name, 0, reason, **stamp(self._current))
         self._ledger.record(self._with_asker(made))
 
     def _unknown_name(self, name: str) -> None:
