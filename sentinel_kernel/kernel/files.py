@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import files_page, files_words
 from sentinel_kernel.kernel.files_arguments import COMMIT, DISCARD, EXPORT, FILES
+from sentinel_kernel.kernel.questions import YES
 from sentinel_kernel.kernel.rendering import table_bundle
 from sentinel_kernel.policy.sizes_in_words import size_text
 from sentinel_kernel.record import Record
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 SECONDS = 3600.0
 """How long a request may take: a person may commit what they like."""
 
-YES = {"y": "yes", "yes": "yes", "是": "yes"}
 _MOST_ROUNDS = 4
 """So often a commit is asked about anew where what it needs changes meanwhile."""
 

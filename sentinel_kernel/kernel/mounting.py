@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.mount_words import MountWords
+from sentinel_kernel.kernel.questions import YES
 from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 _AGREED = "SENTINEL_WRITABLE"
 """Folders that the person, who alone sets this host's environment, has agreed to before: pipelines ask nobody."""
-
-_YES = {"y": "yes", "yes": "yes", "是": "yes"}
 
 
 class Mounting:
@@ -84,7 +83,7 @@ class Mounting:
                 self._request(fields, current, lambda added: done(self._words.shown(added)), failed)
 
             prompt = self._words.question(real, wanted.mode, told)
-            self._host.questions.ask(cell, prompt, _YES, current(answered))
+            self._host.questions.ask(cell, prompt, YES, current(answered))
 
         self._request({"do": "look", "path": path, "mode": wanted.mode}, current, looked, failed)
 
@@ -159,7 +158,7 @@ class Mounting:
             only_read(self._words.nobody_to_write(path))
         else:
             prompt = self._words.question(path, "rw", told, profile=self._host.lifecycle.profile)
-            self._host.questions.ask(cell, prompt, _YES, answered)
+            self._host.questions.ask(cell, prompt, YES, answered)
 
     # --- the supervisor
 
