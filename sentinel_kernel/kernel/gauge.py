@@ -261,7 +261,8 @@ class Gauge:
     def _mounts(self) -> tuple[tuple[str, str], ...]:
         mounts = self._host.lifecycle.ready.get("mounts") or ()
         named = [
-            f"{mount.get('target')}{' (rw)' if mount.get('mode') == 'rw' else ''}" for mount in mounts[:_MOUNTS]
+            f"{mount.get('target')}{' (rw)' if mount.get('mode') == 'rw' else ''}"
+            for mount in mounts[:_MOUNTS]
         ]
         if len(mounts) > _MOUNTS:
             named.append("…")

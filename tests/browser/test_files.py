@@ -119,7 +119,14 @@ def test_a_persons_way_with_files_from_the_notice_to_the_download(
     for name in ("notes.txt", "plot.png", "table.csv"):
         assert name in lab.text(1)
     lab.run_cell(2)
-    for words in ("+a second line, better", "-second line", "and <b>more</b>", "rows: 3 → 4", "added 1", "40"):
+    for words in (
+        "+a second line, better",
+        "-second line",
+        "and <b>more</b>",
+        "rows: 3 → 4",
+        "added 1",
+        "40",
+    ):
         assert words in lab.text(2)
     pictures = lab.output(2).locator("img")
     assert pictures.count() == 2
