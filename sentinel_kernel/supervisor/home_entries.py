@@ -91,7 +91,15 @@ def _covered(folder: str, names: Iterable[str], kept: Collection[str]) -> list[s
         more, further = to_cover(place, _names(place), kept, everything=True)
         covered += more
         opened += further
-    return covered
+    return [path for path in covered if not _leads_to(path, kept)]
+
+
+def _leads_to(path: str, kept: Collection[str]) -> bool:
+    """Tell whether ``path`` is a link to, or around, what is kept: an environment's interpreter is found by one."""
+    if not kept or not os.path.islink(path):
+        return False
+    real = os.path.realpath(path)
+    return any(is_within(one, real) or is_within(real, one) for one in kept)
 
 
 def _names(folder: str) -> list[str]:

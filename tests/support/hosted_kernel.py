@@ -206,7 +206,10 @@ class HostedKernel:
                 os.close(fd)
             self.operations.put(request)
             if self.answering and request["op"] != protocol.OP_START:
-                self.answer(request)
+                try:
+                    self.answer(request)
+                except OSError:
+                    return  # the host has gone without it
 
     def answer(self, request: dict[str, Any], *, ok: bool = True) -> None:
         """Answer one request of the host."""

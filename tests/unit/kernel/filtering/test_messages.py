@@ -149,7 +149,13 @@ def test_metadata_that_lay_out_stay_and_no_others() -> None:
             "alt": "a b",
         },
         "application/json": {"expanded": True, "root": "all"},
-        "scrapbook": {"name": "x", "data": True, "display": False},
+        "scrapbook": {
+            "name": "_größe 1",
+            "data": True,
+            "display": False,
+            "mime_prefix": "application/x/",
+        },
+        "papermill": {"name": "a chart"},
         "width": 5,
     }
     content = bundle(**fine)("image/png", "AAAA")
