@@ -201,3 +201,28 @@ def test_folder_of_the_host_that_is_renamed_is_explained_and_what_helps_works(
     # A file that can't be renamed across two places is no folder, and not the layer's doing.
     across = talk.run("open('/tmp/x', 'w').close()\nos.rename('/tmp/x', 'x')").reply["content"]["evalue"]
     assert "Sentinel" not in across
+
+
+def test_question_says_which_secrets_are_covered_and_which_could_be_read(
+    talk: Conversation, folder: Path
+) -> None:
+    backup = folder / "backup" / "ada"
+    backup.mkdir(parents=True)
+    for name in (".bashrc", ".pgpass", "api_token.txt", "rivers.csv"):
+        (backup / name).write_text("x")
+    cell = begin(
+        talk, f"%sentinel_mount {backup.parent}\nimport os\nprint(sorted(os.listdir('/mnt/backup/ada')))"
+    )
+    prompt = question(talk, cell)
+    assert "Hidden files of homes in it" in prompt
+    assert "CELLS COULD READ THEM: 'ada/api_token.txt'." in prompt
+    talk.client.input("y")
+    shown = talk.finish(cell).text
+    assert "rivers.csv" in shown
+    # What is there has a mask over it; nothing of it can be read.
+    read = talk.run(
+        "print([open(f'/mnt/backup/ada/{name}').read() for name in ('.pgpass', 'api_token.txt')])"
+    )
+    assert read.text == "['', 'x']\n"
+    refused = begin(talk, f"%sentinel_mount {backup} rw")
+    assert talk.finish(refused).content["ename"] == "MountError"
