@@ -37,5 +37,7 @@ def test_many_small_files(tmp_path: Path, folders: int) -> None:
     assert told["committed"] == looked_at
     assert files - folders - 1 <= told["there"] <= files
     assert told["discarded"] >= looked_at - folders
-    assert told["held"] <= files + folders - looked_at
+    # A folder stays with those in it that lie beyond what is looked at.
+    beyond = files + folders - looked_at
+    assert told["held"] <= beyond + bool(beyond)
     assert told["peak_bytes"] < MEMORY_BYTES
