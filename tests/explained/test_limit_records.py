@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from jsonschema import Draft202012Validator
 from live_kernel import Notebook, notebook
 
 import sentinel_kernel.policy
+from sentinel_kernel.abi.architecture import architecture_of
 from sentinel_kernel.kernel.output_rule import NOTICE_TYPE, VIOLATION_TYPE
 from sentinel_kernel.policy.violation import Violation
 
@@ -32,7 +34,8 @@ def book(tmp_path: Path) -> Iterator[Notebook]:
     own.write_text(
         json.dumps({"$schema_version": 1, "causes": [{"causes": ["tmp"], "en": "{who}", "zh": "x"}]})
     )
-    with notebook(tmp_path, SENTINEL_MAPPINGS=str(own), SENTINEL_SPARE="off") as running:
+    variables = {"SENTINEL_MAPPINGS": str(own), "SENTINEL_LIMITS_BACKEND": "fallback"}
+    with notebook(tmp_path, SENTINEL_SPARE="off", **variables) as running:
         yield running
 
 
@@ -67,3 +70,23 @@ def test_limits_and_deaths_are_violations_and_a_fault_in_words_of_ones_own_is_to
     [status] = book.run("%sentinel_status").bundles("text/plain")
     [line] = [line for line in status.splitlines() if "limits and failures so far" in line]
     assert line.split()[-1] == "2"
+
+
+def test_the_workers_threads_lie_where_the_filter_lets_them_start_and_its_programs_do_not(
+    book: Notebook,
+) -> None:
+    top = architecture_of(platform.machine()).top_bit
+    code = (
+        "import ctypes, threading\n"
+        f"tell = lambda: print(threading.get_ident() >> {top}, end=' ')\n"
+        "tell()\n"
+        "one = threading.Thread(target=tell)\n"
+        "one.start()\n"
+        "one.join()\n"
+        "print(ctypes.CDLL(None).personality(0xFFFFFFFF))\n"
+    )
+    assert book.run(code).text.split() == ["0", "0", "0"]
+    child = (
+        f"import subprocess, sys\nprint(subprocess.check_output([sys.executable, '-c', {code!r}], text=True))"
+    )
+    assert book.run(child).text.split() == ["1", "1", "0"]
