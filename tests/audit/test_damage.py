@@ -258,7 +258,7 @@ def test_what_a_writer_did_not_take_goes_to_the_next_one_or_is_counted() -> None
 def test_a_refused_question_that_is_late_is_counted_and_a_yes_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder(lambda _name, _fields: None, dict)
     recorder._delivery.settings = AuditSettings("/nowhere/audit.db")
-    monkeypatch.setattr(recorder._delivery, "durable", lambda: False)
+    monkeypatch.setattr(recorder._delivery, "durable", lambda _seconds: False)
     assert not recorder.answering(violation(1), "once")
     assert recorder._delivery.late == 0
     assert not recorder.answering(violation(2), "no")

@@ -17,6 +17,8 @@ from typing import Any
 
 import zmq
 
+from sentinel_kernel.supervisor.started import Started
+
 _WORKER = Path(__file__).resolve().parents[2] / "sentinel_kernel" / "worker"
 _CHANNELS = ("shell", "control", "stdin", "iopub")
 _DELIMITER = b"<IDS|MSG>"
@@ -117,10 +119,9 @@ class WarmInit:
                 "memory_signal": MEMORY_SIGNAL,
                 "stacks_signal": STACK_SIGNAL - 1,
             }
-            started = os.memfd_create("started")
-            stack.callback(os.close, started)
-            os.ftruncate(started, 512 * 641)
-            descriptors = [*listening, self._stack_pipe, self._words, started, self._stack_pipe]
+            started = Started()
+            stack.callback(started.close)
+            descriptors = [*listening, self._stack_pipe, self._words, started.descriptor, self._stack_pipe]
             socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
         worker = WorkerClient(paths)
         self._workers.append(worker)
