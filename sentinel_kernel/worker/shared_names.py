@@ -80,8 +80,8 @@ class SharedLock:
             return True
         if not self._take(block=block, timeout=timeout):
             return False
+        self._owner = threading.get_ident()  # before the count: who had it last does not have it again
         self._mine += 1
-        self._owner = threading.get_ident()
         return True
 
     __enter__ = acquire
@@ -118,9 +118,10 @@ class SharedLock:
                 return
         elif self._get_value() >= self.maxvalue:
             raise ValueError("semaphore or lock released too many times")
+        self._mine -= 1  # before another thread may take it, whose count it is then
         if self._libc.sem_post(self._sem):
+            self._mine += 1
             raise self._failed()
-        self._mine -= 1
 
     def __exit__(self, *_: object) -> None:
         self.release()
