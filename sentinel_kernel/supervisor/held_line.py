@@ -89,9 +89,9 @@ class HeldLine:
         """The cells that this worker was given."""
 
         self.last: Place | None = None
+        """The last line of a running cell that was seen, since the newest cell began."""
         self.went_round = False
         """The crash was a recursion without end."""
-        """The last line of a running cell that was seen, since the newest cell began."""
 
         self._signal = signal_number
         self._pipe = ""

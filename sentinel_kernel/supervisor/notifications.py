@@ -59,9 +59,9 @@ class NotificationHandler:
         self.killed_by: Violation | None = None
         self.killed_at: Place | None = None
         self.must_kill = False
+        """The sandbox is to be killed now: it is known, or can't be known, where the call came from."""
         self.unsettled = 0
         """How many of the last turn's calls were no connections made at once, for which nothing is to be watched."""
-        """The sandbox is to be killed now: it is known, or can't be known, where the call came from."""
 
         self.shares: Shares | None = None
         """Counts the calls of policy/measured.py; before there is a worker nothing hostile makes any."""
