@@ -26,8 +26,9 @@ def set_soft_limit(pid: int, first: int, what: int, soft: int) -> None:
         OSError: ESRCH, it has ended, or is none of the sandbox's; EPERM.
 
     """
-    with _held(pid, first) as pidfd:
-        limit_held(pidfd, pid, what, soft)
+    process = process_of(pid)  # its threads share the limits
+    with _held(process, process, first) as pidfd:
+        limit_held(pidfd, process, what, soft)
 
 
 def limit_held(pidfd: int, pid: int, what: int, soft: int) -> None:
@@ -54,26 +55,46 @@ def set_processors(thread: int, first: int, processors: Iterable[int]) -> None:
         OSError: ESRCH, it has ended, or is none of the sandbox's; EINVAL, there is none of these processors.
 
     """
-    with _held(thread, first) as pidfd:
+    process = process_of(thread)
+    with _held(thread, process, first) as pidfd:
         before = os.sched_getaffinity(thread)
         os.sched_setaffinity(thread, processors)
-        if not is_there(pidfd):
+        if not _is_there(pidfd, thread, process):
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(thread, before)
             raise _gone()
 
 
+def process_of(thread: int) -> int:
+    """Return the number of the process that a thread is of.
+
+    Raises:
+        OSError: ESRCH, it has ended.
+
+    """
+    try:
+        with open(f"/proc/{thread}/status", "rb") as file:
+            return int(file.read().partition(b"\nTgid:")[2].split(maxsplit=1)[0])
+    except (FileNotFoundError, IndexError, ValueError):
+        raise _gone() from None
+
+
 @contextlib.contextmanager
-def _held(number: int, first: int) -> Iterator[int]:
-    """Give a pidfd of the task of that number; raises ProcessLookupError where it is none of the sandbox's."""
-    pidfd = open_thread(number, number)
+def _held(thread: int, process: int, first: int) -> Iterator[int]:
+    """Give a pidfd of a thread, or of its ``process`` before Linux 6.9; ProcessLookupError: none of the sandbox's."""
+    pidfd = open_thread(thread, process)
     try:
         # One that had the number before the look and has it after it was the one looked at.
-        if not same_sandbox(number, first) or not is_there(pidfd):
+        if not same_sandbox(process, first) or not _is_there(pidfd, thread, process):
             raise _gone()
         yield pidfd
     finally:
         os.close(pidfd)
+
+
+def _is_there(pidfd: int, thread: int, process: int) -> bool:
+    """Tell whether the number still means that thread; a process that is there after the look was the one looked at."""
+    return (thread == process or os.path.exists(f"/proc/{process}/task/{thread}")) and is_there(pidfd)
 
 
 def _gone() -> ProcessLookupError:

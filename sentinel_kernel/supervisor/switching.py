@@ -162,7 +162,7 @@ def _limit_all(current: Current, sizes: Sizes, processors: set[int], *, exactly:
         for pid in processes_below(current.sandbox.pid):
             changed |= limit_process(pid, current.sandbox.pid, limits, exactly=exactly)
             if pid != current.sandbox.pid:
-                changed |= _place(pid, current.sandbox.pid, processors, exactly=exactly)
+                changed |= place_threads(pid, current.sandbox.pid, processors, exactly=exactly)
         found |= changed
         clean = 0 if changed else clean + 1
         if clean == 2:
@@ -197,12 +197,17 @@ def limit_process(pid: int, first: int, limits: dict[int, int], *, exactly: bool
     return changed
 
 
-def _place(pid: int, first: int, processors: set[int], *, exactly: bool) -> bool:
+def place_threads(pid: int, first: int, processors: set[int], *, exactly: bool) -> bool:
+    """Keep every thread of a process on these processors; tell whether any was on others.
+
+    One that can't be set keeps the others from nothing.
+    """
     changed = False
     with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            allowed = os.sched_getaffinity(int(thread))
-            if allowed != processors if exactly else allowed - processors:
-                set_processors(int(thread), first, processors)
-                changed = True
+        for thread in map(int, os.listdir(f"/proc/{pid}/task")):
+            with contextlib.suppress(OSError):
+                allowed = os.sched_getaffinity(thread)
+                if allowed != processors if exactly else allowed - processors:
+                    set_processors(thread, first, processors)
+                    changed = True
     return changed
