@@ -65,7 +65,8 @@ class CellCalls:
         """Have the worker ended that has said it leaves; its death is told as its own."""
         link = self._lifecycle.link
         if link is not None and not link.gone:
-            link.request(protocol.OP_INTERRUPT, {"leave": True}, lambda _reply: None, INTERRUPT_SECONDS)
+            fields: Json = {"leave": True, "generation": self._lifecycle.generation}
+            link.request(protocol.OP_INTERRUPT, fields, lambda _reply: None, INTERRUPT_SECONDS)
 
     def quiet(self) -> None:
         """Take note that no cell runs or waits: before long is the time to make a spare."""

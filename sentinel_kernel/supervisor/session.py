@@ -253,10 +253,11 @@ class Session:
             done({})  # no descriptor or process was to be had: the error is shown as it is
 
     def interrupt(self, identifier: object, message: dict[str, Any]) -> None:
-        """Interrupt what runs in the worker, or end one that should have left."""
+        """Interrupt what runs in the worker, or end one that should have left and is still the one that is there."""
         current = self.life.running
         if message.get("leave") is True:
-            self.life.kill_worker({"kind": "exit", "status": 0})
+            if message.get("generation") == self.life.generation:
+                self.life.kill_worker({"kind": "exit", "status": 0})
             self._host.reply(identifier, ok=True)
             return
         self._host.reply(identifier, ok=current is not None and self._interrupt(current))

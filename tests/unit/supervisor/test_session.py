@@ -75,6 +75,19 @@ def test_an_error_that_can_not_be_looked_into_is_answered() -> None:
     assert replies == [(7, True, {})]
 
 
+def test_a_worker_that_leaves_is_ended_and_the_next_one_is_not() -> None:
+    replies: list[bool] = []
+    killed: list[dict[str, object]] = []
+    host: Any = SimpleNamespace(reply=lambda _, ok: replies.append(ok))
+    session = Session(host, select.poll(), "")
+    session.life = SimpleNamespace(running=SimpleNamespace(), generation=2, kill_worker=killed.append)  # type: ignore[assignment]
+    for late in ({"generation": 1}, {}):
+        session.interrupt(7, {"leave": True, **late})
+    assert (replies, killed) == ([True, True], [])
+    session.interrupt(7, {"leave": True, "generation": 2})
+    assert (replies, killed) == ([True] * 3, [{"kind": "exit", "status": 0}])
+
+
 class Slow(Keeper):
     """Takes its time for a cell's end."""
 
