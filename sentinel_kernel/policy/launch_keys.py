@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _MOST_TOKENS: Final = 2_000_000
 _MOST_KEYS: Final = 10_000
+_LONGEST_KEY: Final = 4096
 
 _ACTING: Final = frozenset(
     {
@@ -41,15 +42,40 @@ _MAKES_A_KEY: Final = rb"[\w$-]{0,64}+[\"']?\s*+[:/]"
 HINT_BYTES: Final = 16
 """No hint is longer."""
 
+_COMMENT: Final = rb"/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
+
 _TOKEN: Final = re.compile(
-    rb"(?P<quoted>\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+')(?P<key>(?:\s|//[^\n]*+\n|/\*.*?\*/)*+:)?|//[^\n]*+|/\*.*?\*/"
-    rb"|(?P<bare>[A-Za-z_$][\w$-]*+)\s*+:|[\"']",
+    rb"(?P<quoted>\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"|'[^'\\]*+(?:\\.[^'\\]*+)*+')"
+    rb"(?P<key>(?:\s|//[^\n]*+\n|" + _COMMENT + rb")*+:)?|//[^\n]*+|" + _COMMENT + rb"|"
+    rb"(?<![\w$-])(?P<bare>[\w$-]++)\s*+:|(?P<endless>/\*|[\"'])",
     re.DOTALL,
 )
-"""JSON, and what lenient readers take for it: comments, single quotes, keys without any."""
+"""JSON, and what lenient readers take for it: comments, single quotes, keys without any.
 
-_VALUES: Final = re.compile(rb"[\s\[]*+(?:[-\d\]]|(?:true|false|null|NaN)\b|\{\s*+(?:\}|\"\d+\"\s*+:))")
-"""Numbers and the like, lists of them, and a table's column (row -> value): nothing to be run."""
+No part of a text is read more than a few times, whatever is in it: what has no end ends it, words are tried from
+their first letter alone, and nothing is given back once it was taken.
+"""
+
+_NUMBER: Final = rb"(?:[-+]?+\d[\d.eE+-]*+|true|false|null|NaN|-?+Infinity)(?![^\s,\]}])"
+
+
+def _listed(inner: bytes) -> bytes:
+    return rb"\[(?:[\s,]++|" + inner + rb")*+\]"
+
+
+_DEEP: Final = rb"|".join((_NUMBER, _listed(_NUMBER)))
+_DEEPER: Final = rb"|".join((_NUMBER, _listed(_DEEP)))
+_VALUES: Final = re.compile(
+    rb"\s*+(?:"
+    + _NUMBER
+    + rb"|"
+    + _listed(_DEEPER)
+    + rb"|\{(?:[\s,]++|\"\d+\"\s*+:\s*+"
+    + _NUMBER
+    + rb")*+\})"
+    rb"\s*+[,}]"
+)
+"""Numbers and the like, lists of nothing else, and a table's column of them (row -> value): nothing to be run."""
 
 _WORD: Final = re.compile(r"\$schema|[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -68,12 +94,10 @@ def says_what_to_run(text: bytes) -> bool:
         return True  # in an encoding of its own
     harmless: set[bytes] = set()
     for number, token in enumerate(_TOKEN.finditer(text)):
-        if number >= _MOST_TOKENS:
-            return True
-        if token.lastgroup == "quoted" or token.lastgroup is None:
-            continue
-        key = token["bare"] or token["quoted"]
-        if key in harmless:
+        if number >= _MOST_TOKENS or token.lastgroup == "endless":
+            return True  # who reads what has no end all the same may read anything in it
+        key = token["quoted"] if token.lastgroup == "key" else token["bare"]
+        if key is None or key in harmless:
             continue
         if not _acts(_plain(key)):
             if len(harmless) < _MOST_KEYS:
@@ -91,6 +115,8 @@ def _is_likely(low: bytes) -> bool:
 
 
 def _plain(key: bytes) -> str:
+    if len(key) > _LONGEST_KEY:
+        return "exec"  # nobody writes such a one; its words may take more memory than there is
     text = key.decode("utf-8", "replace").strip("\"'")
     if "\\" in text:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -18,6 +19,15 @@ SETTINGS = {
     "rescript": {"sources": ["src"], "ppx-flags": ["./evil"]},
     "dprint": {"plugins": ["https://evil.example/x.wasm"]},
     "npm": {"scripts": {"postinstall": "x"}},
+    "not first": {"exec": [1, "touch x"]},
+    "not first, negative": {"exec": [-1, "x"]},
+    "not first, deep": {"exec": [[1, 2], [3, ["x"]]]},
+    "not first, none": {"exec": [None, "x"]},
+    "not first, empty": {"exec": [[], "x"]},
+    "numbered": {"command": {"0": "x"}},
+    "numbered, not first": {"command": {"0": 1, "1": "x"}},
+    "numbered, deep": {"command": {"0": {"1": "x"}}},
+    "numbered, lists": {"command": {"0": ["x"]}},
     "nobody knows": {"deep": [{"in": {"on_start_command": "x"}}]},
 }
 RESULTS = {
@@ -25,6 +35,8 @@ RESULTS = {
     "words": {"model": "resnet50", "best_params": {"kernel": "rbf", "C": 1.0}, "date": "2026-11-30 11:22"},
     "records": [{"name": "Elbe", "length": 1094}, {"name": "Oder", "length": 840}],
     "trade": {"import": 5.1, "exports": [1, 2], "imports": [3, 4], "require": None},
+    "lists": {"imports": [[[1, 2.5e-3], []], [None, True, -4]], "hooks": [], "plugins": {}, "$schema": None},
+    "columns, incomplete": {"imports": {"0": None, "1": -3e5}, "require": float("nan")},
     "columns": {"import": {"0": 5.1, "1": 3}, "country": {"0": "DE", "1": "PL"}},
     "texts": {"note": 'exec: not a key, {"command": ...} neither', "url": "https://example.org/scripts"},
     "geo": {
@@ -62,6 +74,12 @@ def test_results_do_not(name: str) -> None:
         b'{"exec" /* x */ : "x"}',
         '{"exec": "x"}'.encode("utf-16"),
         b"exec: x\n",
+        b"{exec: 1 touch x}",
+        b"{exec: -rf x}",
+        b"{1exec: 'x'}",
+        b'{"a": 1} /* "exec": ',
+        b'{"a" /*/ : "exec": ',
+        b"{exec: 1} // don't \n {it's} \n",
     ],
 )
 def test_however_lenient_readers_take_it(text: bytes) -> None:
@@ -79,3 +97,52 @@ def test_long_texts_are_read_in_time() -> None:
     records = json.dumps([{"name": "a package", "value": number} for number in range(200_000)]).encode()
     assert not says_what_to_run(records)
     assert says_what_to_run(records[:-1] + b', {"exec": "x"}]')
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"/* ",
+        b'"a" /* ',
+        b'"a" //',
+        b'"a" // \n',
+        b"/* */",
+        b"**/",
+        b'\\"',
+        b"'\\",
+        b"it's ",
+        b"[",
+        b'"exec": [[1], ',
+        b'{"0": ',
+        b'"exec":[[[[[1,',
+        b"exec   ",
+        b"execA",
+        b"x",
+        b"1",
+        b"x-",
+        b" ",
+        b"\n",
+        b"1, ",
+    ],
+)
+@pytest.mark.parametrize("before", [b'{"exec": 1, ', b'{"exec": 1, "', b'{"exec": 1, /*', b'{"exec": [1, '])
+def test_no_text_is_read_more_than_a_few_times(before: bytes, part: bytes) -> None:
+    def seconds(size: int) -> float:
+        text = before + part * (size // len(part))
+        best = 1e9
+        for _ in range(3):
+            begun = time.process_time()
+            says_what_to_run(text)
+            best = min(best, time.process_time() - begun)
+        return best
+
+    # Eight times as long: sixty-four times the time where each part is looked at from each other.
+    assert seconds(1 << 16) < 24 * max(seconds(1 << 13), 1e-4)
+
+
+def test_what_has_no_end_is_taken_for_settings() -> None:
+    assert says_what_to_run(b'{"exec": 1} ' + b"/* " * 10**6)
+    assert says_what_to_run(b'{"exec": 1} "a" ' + b"/* " * 10**6)
+    assert says_what_to_run(b'{"exec": 1} "' + b'\\"' * 10**6)
+    assert says_what_to_run(b'{"exec": 1, "' + b"a_" * 10**6 + b'": "x"}')  # nor a key that nobody writes
+    assert not says_what_to_run(b'{"exec": 1} ' + b"/* */ " * 10**5)  # positive control
