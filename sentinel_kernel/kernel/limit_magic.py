@@ -307,6 +307,13 @@ def unchanged_page(told: Json, *, chinese: bool) -> Json:
     reason = str(told.get("message") or none_runs)[:500]
     if unheld:
         reason = _UNHELD[str(told.get("io_obstacle"))][chinese].format(", ".join(unheld))
+    if (in_use := told.get("in_use")) is not None:
+        shown = amount(in_use, "bytes", chinese=chinese)
+        reason = (
+            f"内存已使用 {shown}；请删除不再需要的内容（del、gc），或设定更大的值"
+            if chinese
+            else f"{shown} are in use; delete what is no longer needed (del, gc) or choose more than that"
+        )
     rows = [("限制" if chinese else "limits", f"未改动：{reason}" if chinese else f"not changed: {reason}")]
     return rendering.table_bundle("Sentinel：限制" if chinese else "Sentinel: limits", rows, [])
 

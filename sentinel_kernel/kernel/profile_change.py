@@ -68,7 +68,15 @@ def why_fresh(told: Json, *, chinese: bool) -> str:
             if chinese
             else "its rules of HTTP or its index of packages are others"
         )
-    calls = [item for item in obstacles if item not in ("filesystem", "network", "proxy")]
+    if "memory" in obstacles:
+        used, most = size_text(told.get("in_use")), size_text(told.get("memory_bytes"))
+        parts.append(
+            f"它允许 {most} 内存，而已使用 {used}；删除不再需要的内容（del、gc）后再切换，变量就会保留"
+            if chinese
+            else f"it allows {most} of memory, and {used} are in use; variables stay if you first delete what is no "
+            "longer needed: del, gc"
+        )
+    calls = [item for item in obstacles if item not in ("filesystem", "network", "proxy", "memory")]
     if calls:
         names = _names(calls, chinese=chinese)
         parts.append(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import time
 
@@ -50,8 +49,6 @@ _LOOKS = 4
 """At the pace of the last sample, so many more are taken before the soft mark."""
 _EXACT_SHARE = 0.7
 _EXACTLY_AT_MOST_BYTES = 2 << 30
-_TRIM_LOOKS, _TRIM_MILLISECONDS = 5, 3
-"""A cell that begins where memory is short waits so often, so long, for what is free to be given back."""
 _SUSPECT_SHARE = 0.7  # of all that may be used: from there on, lack of memory is suspected
 _TOLD_SIZES = ("memory_bytes", "pids", "cpu_count", "disk_bytes")
 _ABRUPT = (signal.SIGABRT, signal.SIGBUS, signal.SIGSEGV)
@@ -155,26 +152,10 @@ class Meter(Keeper):
         self._least_allowed = allowed
         self._due = time.monotonic() + self._interval()
         if self._use.total_bytes > allowed * _EXACT_SHARE:
-            self._wait_trimmed(allowed)
+            self._soft.wait_trimmed(self._measure, self._use, int(allowed * _EXACT_SHARE))
             self._due = time.monotonic() + _LEAST_SECONDS
         self._headroom.begin_cell(self._current.worker_pid, allowed)
         self._leave_headroom(allowed)
-
-    def _wait_trimmed(self, allowed: int) -> None:
-        """Have the worker give its free memory back before the cell begins; it idles, so this takes milliseconds."""
-        current = self._current
-        if current is None or current.worker_pid <= 0:
-            return
-        self._soft.trim()
-        death = select.poll()
-        death.register(current.worker_pidfd, select.POLLIN)
-        for _ in range(_TRIM_LOOKS):
-            if death.poll(_TRIM_MILLISECONDS):
-                return
-            self._measure()
-            if self._use.total_bytes <= allowed * _EXACT_SHARE:
-                break
-        self._soft.begun_at = self._use.total_bytes
 
     def end_cell(self, message: dict[str, Any]) -> None:
         """Take the cell's last sample, and say so where memory is what it ended for."""
@@ -267,6 +248,15 @@ class Meter(Keeper):
         spare = self._use.total_bytes + max(0, self._machine.spare_bytes())
         return min(self._sizes.memory_bytes or spare, spare)
 
+    def used_bytes(self, than: int) -> int:
+        """Return what is in use now; where that is more ``than`` so much exactly, and without what could be freed."""
+        self._measure()
+        if self._current is not None and self._use.total_bytes > than:
+            if not self.running:
+                self._soft.wait_trimmed(self._measure, self._use, than)
+            self._use.measure_exactly()
+        return self._use.total_bytes
+
     def _take_sizes(self, current: Current) -> None:
         """Take note where the profile's sizes, or the person's own, have become other ones."""
         sizes = current.preparation.plan.sizes
@@ -358,12 +348,15 @@ class Meter(Keeper):
                 self.send_limit(told)
             return None
         told["detail"] = "worker"
-        self.send_limit(told)
         if current.worker_pid <= 0:
+            self.send_limit(told)
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(current.sandbox.pidfd, signal.SIGKILL)
             return None
-        return {"kind": "limit", "limit": told}
+        return {
+            "kind": "limit",
+            "limit": told,
+        }  # its death tells it: told here too, the next cell would say that it was
 
     def send_limit(self, limit: dict[str, Any]) -> None:
         """Tell the host of a limit."""

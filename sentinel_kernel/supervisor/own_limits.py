@@ -20,10 +20,11 @@ from sentinel_kernel.record import as_dict, replace
 from sentinel_kernel.supervisor.limit_watch import file_systems
 from sentinel_kernel.supervisor.preparation import resolve_sizes
 from sentinel_kernel.supervisor.processor_time import count_tasks
-from sentinel_kernel.supervisor.switching import apply_sizes
+from sentinel_kernel.supervisor.switching import apply_sizes, too_full
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from sentinel_kernel.policy.own_limits import Own
@@ -36,14 +37,15 @@ _HARD = ("memory_bytes", "pids", "open_files", "file_size_bytes")
 
 
 def change_limits(
-    current: Current, request: StartRequest, message: dict[str, Any]
+    current: Current, request: StartRequest, message: dict[str, Any], used_bytes: Callable[[int], int]
 ) -> tuple[StartRequest, dict[str, Any]]:
     """Set the ``limits`` of ``message`` and take back those that it says to ``drop``.
 
     Returns the request that a replacement of the sandbox is made by, and what the host is told: whether it is done
     (``live``), the sizes ``before`` and ``after``, those that are ``full`` and keep theirs, those that only the next
     sandbox can have (``later``), and where nothing is done those that this back end can't hold (``unheld``), or that
-    go ``beyond`` the ceiling without being ``granted``, with what it gives.
+    go ``beyond`` the ceiling without being ``granted``, with what it gives, or the memory that is ``in_use`` and would
+    not fit (``used_bytes``: as of switching.too_full).
     """
     try:
         asked = parse_limits(message.get("limits") or {})
@@ -61,7 +63,6 @@ def change_limits(
     # What the sandbox was made for is the hard limit of each process: more takes another one.
     later = [name for name, _ in beyond_values(asked, current.preparation.plan.most) if name in _HARD]
     asked = tuple((name, value) for name, value in asked if name not in later)
-    current.preparation = replace(current.preparation, ceiling=ceiling)
     before = current.preparation.plan.sizes
     if dropped:
         own = {name: value for name, value in own.items() if name not in dropped}
@@ -73,6 +74,9 @@ def change_limits(
         after = with_own(replace(before, **taken), asked, ceiling)
     else:
         after = with_own(before, asked, ceiling)
+    if (in_use := too_full(before, after, used_bytes)) is not None:
+        return request, {"live": False, "in_use": in_use}
+    current.preparation = replace(current.preparation, ceiling=ceiling)
     full = apply_sizes(current, after)
     limits: Own = tuple(own.items())
     current.own_limits = frozenset(own)

@@ -303,7 +303,8 @@ class Session:
         name = str(message.get("profile") or "")
         told: dict[str, Any] = {"live": False, "obstacles": []}
         if self.life.running is not None and self.life.request is not None:
-            self.life.request, told = change_profile(self.life.running, self.life.request, name)
+            used_bytes = self.watchers.meter.used_bytes
+            self.life.request, told = change_profile(self.life.running, self.life.request, name, used_bytes)
             self.watchers.recorder.changed("profile", name, told, self.life.current)
         self._host.reply(identifier, ok=True, fields=told)
 
@@ -313,12 +314,12 @@ class Session:
 
         told: dict[str, Any] = {"live": False}
         if self.life.running is not None and self.life.request is not None:
+            running, request, meter = self.life.running, self.life.request, self.watchers.meter
             if message.get("limits") or message.get("drop"):
-                self.life.request, told = change_limits(self.life.running, self.life.request, message)
+                self.life.request, told = change_limits(running, request, message, meter.used_bytes)
                 self.watchers.recorder.changed("limits", "", told, self.life.current)
             else:
-                meter = self.watchers.meter
-                told = limits_in_force(self.life.running, self.life.request, meter)
+                told = limits_in_force(running, request, meter)
         self._host.reply(identifier, ok=True, fields=told)
 
     def network(self, identifier: object, message: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import time
 
@@ -14,6 +15,7 @@ from sentinel_kernel.supervisor.worker_link import MEMORY_SIGNAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from sentinel_kernel.supervisor.current import Current
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 _AGAIN_SECONDS = 0.3
 """An exception may be swallowed (in a finalizer, by a bare except): after this long it is raised again."""
+
+_TRIM_LOOKS, _TRIM_MILLISECONDS = 5, 3
+"""So often, so long, is waited for what is free to be given back, where memory is short."""
 
 _GROWTH = 64
 """A cell that begins above the mark may run: only one that has grown by a 64th of it is stopped."""
@@ -91,6 +96,22 @@ class SoftMemory:
         if catches(self._current.worker_pid, MEMORY_SIGNAL):
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._current.worker_pidfd, MEMORY_SIGNAL)
+
+    def wait_trimmed(self, measure: Callable[[], None], use: MemoryUse, enough: int) -> None:
+        """Have the worker give its free memory back, until ``use`` is down to ``enough``: milliseconds, as it idles."""
+        current = self._current
+        if current.worker_pid <= 0:
+            return
+        self.trim()
+        death = select.poll()
+        death.register(current.worker_pidfd, select.POLLIN)
+        for _ in range(_TRIM_LOOKS):
+            if death.poll(_TRIM_MILLISECONDS):
+                return
+            measure()
+            if use.total_bytes <= enough:
+                break
+        self.begun_at = use.total_bytes
 
 
 def memory_limit(

@@ -17,6 +17,7 @@ from sentinel_kernel.supervisor.processes import processes_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from sentinel_kernel.policy.compiled import CompiledPolicy
@@ -76,12 +77,14 @@ class Switching(MutableRecord):
         return self.known[profile]
 
 
-def change_profile(current: Current, request: StartRequest, name: str) -> tuple[StartRequest, dict[str, Any]]:
-    """Change ``current`` to profile ``name``, if that can be done in place.
+def change_profile(
+    current: Current, request: StartRequest, name: str, used_bytes: Callable[[int], int]
+) -> tuple[StartRequest, dict[str, Any]]:
+    """Change ``current`` to profile ``name``, if that can be done in place; ``used_bytes`` as of :func:`too_full`.
 
     Returns the request that a replacement of the sandbox is made by from now on, and what the host is told: whether
     it is done (``live``); if so the sizes ``before`` and ``after`` and those that are ``full``, which keep theirs;
-    if not the ``obstacles``: "filesystem", "network", or names of calls.
+    if not the ``obstacles``: "filesystem", "network", "memory" (then ``in_use``, ``memory_bytes``), names of calls.
     """
     try:
         profile = load_profile(name, request.profile_directories)
@@ -96,11 +99,16 @@ def change_profile(current: Current, request: StartRequest, name: str) -> tuple[
         obstacles.insert(0, "network")
     elif _made_for(profile.network) != _made_for(old.network):
         obstacles.insert(0, "proxy")
-    if obstacles:
-        return request, {"live": False, "obstacles": obstacles}
     before = current.preparation.plan.sizes
     after = resolve_sizes(profile, len(os.sched_getaffinity(0)))
-    full = apply_sizes(current, with_own(after, request.limits, current.preparation.ceiling))
+    after = with_own(after, request.limits, current.preparation.ceiling)
+    more: dict[str, Any] = {}
+    if not obstacles and (in_use := too_full(before, after, used_bytes)) is not None:
+        obstacles.append("memory")
+        more = {"in_use": in_use, "memory_bytes": after.memory_bytes}
+    if obstacles:
+        return request, {"live": False, "obstacles": obstacles, **more}
+    full = apply_sizes(current, after)
     after = current.preparation.plan.sizes
     current.preparation = replace(current.preparation, profile=profile)
     told = {
@@ -114,6 +122,18 @@ def change_profile(current: Current, request: StartRequest, name: str) -> tuple[
     }
     current.handler.policy = policy
     return replace(request, profile=name), told
+
+
+def too_full(before: Sizes, after: Sizes, used_bytes: Callable[[int], int]) -> int | None:
+    """Return how much memory is in use where ``after`` allows less, and less than before: the worker would be killed.
+
+    ``used_bytes`` tells that, exactly where it is more than it is called with.
+    """
+    most = after.memory_bytes
+    if most is None or (before.memory_bytes is not None and before.memory_bytes <= most):
+        return None
+    used = used_bytes(most)
+    return used if used > most else None
 
 
 def _made_for(network: Network) -> tuple[object, ...]:

@@ -205,6 +205,35 @@ def test_folders_can_not_change_in_place_so_nothing_happens_before_it_was_chosen
 
 
 @OWN
+def test_less_memory_than_is_in_use_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
+    profiles = tmp_path / "config" / "sentinel-kernel" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / "small.json").write_text(
+        json.dumps({"extends": "strict", "resources": {"memory_bytes": 200 << 20}})
+    )
+    environment = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "SENTINEL_SPARE": "off"}
+    with notebook(tmp_path, **environment) as book:
+        assert book.run("large, small = bytearray(250_000_000), 7").reply["status"] == "ok"
+        limits = book.run("%sentinel_limit memory=200M pids=100\nprint(small)")
+        assert limits.text == "7\n"
+        page = " ".join(limits.bundles("text/plain")[0].split())
+        assert re.search(r"not changed: \d+ MiB are in use; delete what is no longer needed", page), page
+        refused = book.run("%sentinel_profile small\n1", allow_stdin=False)
+        assert refused.reply["ename"] == "UsageError"
+        assert re.search(r"allows 200 MiB of memory, and \d+ MiB are in use", refused.reply["evalue"])
+        limits = book.run("%sentinel_limit").bundles("text/plain")[0]
+        assert "(profile strict)" in limits
+        assert "set here" not in limits
+        # Positive controls: what fits is set, and what was deleted is in nobody's way.
+        fits = book.run("%sentinel_limit memory=500M\nlarge = None; print(small)")
+        assert fits.text == "7\n"
+        assert "1 GiB → 500 MiB" in fits.bundles("text/plain")[0]
+        changed = book.run("%sentinel_limit memory=profile\n%sentinel_profile small\nprint(small)")
+        assert changed.text == "7\n"
+        assert "1 GiB → 200 MiB" in changed.bundles("text/plain")[1]
+
+
+@OWN
 def test_variables_are_carried_over_and_those_left_behind_are_named(folder_book: Notebook) -> None:
     carried = folder_book.run(
         f"%sentinel_profile folder --carry\n{LOOK}\nprint(value, sum(numbers), paths.join('x', 'y'), math.pi)\n"

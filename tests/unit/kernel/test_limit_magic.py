@@ -16,6 +16,7 @@ from sentinel_kernel.kernel.limit_magic import (
     unchanged_page,
 )
 from sentinel_kernel.kernel.limit_signs import signs
+from sentinel_kernel.kernel.profile_change import why_fresh
 from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.mime import LIMITS_TYPE
 from sentinel_kernel.policy.occurrence import limit_violation
@@ -125,6 +126,20 @@ def test_why_the_speed_of_a_disk_is_not_held_is_said(
     assert "io_read" in text
     assert why in " ".join(text.split())
     assert "io_read=50M" in help_page(chinese=chinese)["text/plain"]
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_memory_in_use_is_named_where_less_was_asked_for(*, chinese: bool) -> None:
+    told = {"live": False, "in_use": 332 << 20}
+    text = " ".join(unchanged_page(told, chinese=chinese)["text/plain"].split())
+    wanted = "332 MiB are in use; delete what is no longer needed (del, gc) or choose more than that"
+    assert (
+        "未改动：内存已使用 332 MiB；请删除不再需要的内容（del、gc），或设定更大的值" if chinese else wanted
+    ) in text
+    told = {"live": False, "obstacles": ["memory"], "in_use": 332 << 20, "memory_bytes": 200 << 20}
+    why = why_fresh(told, chinese=chinese)
+    assert why.index("200 MiB") < why.index("332 MiB")
+    assert ("过滤器" if chinese else "filter") not in why
 
 
 @pytest.mark.parametrize("chinese", [False, True])

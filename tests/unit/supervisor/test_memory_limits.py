@@ -100,6 +100,32 @@ def test_a_process_may_take_nine_tenths_of_what_the_limit_and_the_machine_leave(
     assert written[8] == (int(allowed * 0.9) - 100 * mib) // mib * mib
 
 
+@pytest.mark.parametrize("worker", [7, -1])
+def test_the_workers_end_is_told_as_its_death_alone(worker: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event of its own would be shown as a process of the next cell, with the variables kept."""
+    told: list[dict[str, Any]] = []
+    meter = Meter(lambda _, fields: told.append(fields["limit"]))
+    held: dict[str, Any] = {
+        "_use": SimpleNamespace(exact=True),
+        "_processes": [],
+        "_over_since": None,
+        "_headroom": SimpleNamespace(waits_for_death=False, worst=lambda *_: None),
+        "_limit": lambda _, stage, used, allowed: {"stage": stage, "used": used, "allowed": allowed},
+    }
+    vars(meter).update(held)
+    killed: list[int] = []
+    monkeypatch.setattr("signal.pidfd_send_signal", lambda pidfd, _: killed.append(pidfd))
+    current: Any = SimpleNamespace(worker_pid=worker, sandbox=SimpleNamespace(pidfd=5))
+    cause = meter._kill(current, 332, 200)
+    limit = {"stage": "kill", "used": 332, "allowed": 200, "detail": "worker"}
+    if worker > 0:
+        assert (cause, told, killed) == ({"kind": "limit", "limit": limit}, [], [])
+    else:  # nothing but this tells of it: the sandbox's first process dies like any other
+        assert (cause, told, killed) == (None, [limit], [5])
+    meter._current = None
+    meter.close()
+
+
 def _limit(stage: str, allowed: int) -> dict[str, Any]:
     sizes = SimpleNamespace(memory_bytes=1 << 30)
     current: Any = SimpleNamespace(
