@@ -16,6 +16,7 @@ from sentinel_kernel.workspace.agreeing import Asking
 from sentinel_kernel.workspace.change import as_own
 from sentinel_kernel.workspace.commit import Outcome, commit, settle
 from sentinel_kernel.workspace.difference import READ_BYTES, difference
+from sentinel_kernel.workspace.launching import LOOKS_SECONDS, Looks, with_reason
 from sentinel_kernel.workspace.listing import Bounds, changes
 from sentinel_kernel.workspace.matching import Matching
 from sentinel_kernel.workspace.reading import head, open_version
@@ -53,18 +54,20 @@ class Workspace(MutableRecord):
     """Where a copy of what an undo takes back is kept."""
     bounds: Bounds = fresh(default_factory=Bounds)
     """Of the last walk."""
+    looks: Looks = fresh(default_factory=Looks)
 
-    def walk(self) -> Iterator[Change]:
-        """Yield what is held, layer by layer."""
-        self.bounds = Bounds()
+    def walk(self, *, looks: bool = True) -> Iterator[Change]:
+        """Yield what is held, layer by layer; without ``looks`` what of it may be committed by itself is not told."""
+        self.bounds = Bounds(looks=self.looks)
+        self.looks.seconds = LOOKS_SECONDS if looks else 0.0
         for layer in self.layers.values():
             for change in changes(layer, self.surroundings, self.bounds):
-                yield as_own(change, self.journal.own)
+                yield with_reason(as_own(change, self.journal.own), layer.upper, self.looks)
 
     def held(self) -> Tracked:
         """Return what is held, as much as the journal keeps track of."""
         found = Tracked()
-        for change in self.walk():
+        for change in self.walk(looks=False):
             if not found.take(change):
                 self.journal.incomplete = True
         return found
@@ -91,7 +94,7 @@ class Tally(MutableRecord):
 def tally(workspace: Workspace) -> Tally:
     """Count what is held."""
     found = Tally()
-    for change in workspace.walk():
+    for change in workspace.walk(looks=False):
         found.add(change)
     return found
 
@@ -207,6 +210,8 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
         path: person_commit.relinked(layers[path[0]], path[1], key) for path, key in outcome.placed.items()
     }
     workspace.journal.placed(placed, step)
+    person_commit.note_beside(step, outcome.beside_in)
+    person_commit.let_stay(workspace.journal, step)
     _dealt_with(workspace, step)
     return {
         "committed": asked.Tally(outcome.count, outcome.bytes, tuple(outcome.paths)).to_json(),

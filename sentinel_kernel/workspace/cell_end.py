@@ -49,7 +49,7 @@ class CellEnds:
         """Deal with what is held at the end of a cell; call :meth:`keep` once the cell may be answered."""
         found, journal = Tally(), self._workspace.journal
         now = Tracked()
-        for change in self._workspace.walk():
+        for change in self._workspace.walk(looks=message.get("commit") == "new"):
             found.add(change)
             if not now.take(change):
                 journal.incomplete = True

@@ -18,7 +18,7 @@ from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.change import Change
 from sentinel_kernel.workspace.deleted_folder import contents_of
 from sentinel_kernel.workspace.giving_up import Settled
-from sentinel_kernel.workspace.launching import why_new_waits
+from sentinel_kernel.workspace.launching import Looks, why_new_waits
 from sentinel_kernel.workspace.layer import MAXIMUM_DEPTH, MAXIMUM_PATH_BYTES, open_plain, status_of
 from sentinel_kernel.workspace.marks import (
     committed_as,
@@ -51,6 +51,8 @@ class Bounds(MutableRecord):
     """Files and folders that are looked at."""
     compared_bytes: int = 1 << 30
     """Read of files that are as long as the host's: to tell whether they differ at all."""
+    looks: Looks = fresh(default_factory=Looks)
+    """Into new files, for ``autocommit`` and ``waits``."""
     left_out: int = 0
     """How many were not looked at: beyond these bounds, or too deep."""
     unreadable: int = 0
@@ -198,7 +200,7 @@ class _Walk:
         reason = reason or self._reason(path, name) or (committable.EXECUTABLE if program else "")
         conflict = lower is not None and _is_newer(level, name, lower)
         is_new = lower is None and not reason
-        waits = why_new_waits(level.upper, path, upper) if is_new else ""
+        waits = why_new_waits(level.upper, path, upper, self._bounds.looks) if is_new else ""
         yield Change(
             path=path,
             layer=self._layer.name,

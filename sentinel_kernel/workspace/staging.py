@@ -13,7 +13,7 @@ from sentinel_kernel.policy.disk_reserve import reserve
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.copying import copy_data, keeps_holes
 from sentinel_kernel.workspace.host_folder import ChangedMeanwhile, make_unfinished
-from sentinel_kernel.workspace.launching import are_settings
+from sentinel_kernel.workspace.launching import Looks
 from sentinel_kernel.workspace.layer import Parents, open_plain, status_of
 from sentinel_kernel.workspace.marks import key_of
 
@@ -65,6 +65,7 @@ class Staging:
         """(inode, mtime) of a cell's file with several names -> where it was committed, and as which inode."""
         self._keeps_holes: bool | None = None
         self._parents = Parents(layer.upper)
+        self._looks = Looks()
 
     def close(self) -> None:
         """Release the folder that is open."""
@@ -106,6 +107,9 @@ class Staging:
         self._refuse_without_room(folder, status)
         linked = self._linked(change, folder, status)
         if linked is not None:
+            if self._launches(change.path, linked.writer):
+                self.drop(linked)
+                return None
             return linked
 
         def give_way() -> None:
@@ -139,7 +143,7 @@ class Staging:
         with self._host.acting():
             copy = os.open(f"/proc/self/fd/{writer}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return are_settings(copy)
+            return self._looks.are_settings(copy)
         finally:
             os.close(copy)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sentinel_kernel.policy.committable import VERSION_CONTROL, Surroundings, why_asked
-from sentinel_kernel.workspace import cell_end
+from sentinel_kernel.policy.launch_keys import says_what_to_run
+from sentinel_kernel.workspace import answering, cell_end, launching, listing
 from sentinel_kernel.workspace.answering import Workspace
 from sentinel_kernel.workspace.cell_end import CellEnds
 from sentinel_kernel.workspace.deleted_folder import contents_of
@@ -81,6 +84,88 @@ def test_what_waits_is_told_with_the_reason(workspace: Workspace, tmp_path: Path
     told = {one["path"]: one["why"] for one in ended.waiting}
     assert told == {"model.pkl": "model", "page.html": "waits", "a.csv": "sparse"}
     assert os.listdir(tmp_path / "lower") == []
+
+
+def test_what_was_read_is_not_read_again(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[bytes] = []
+
+    def counted(text: bytes) -> bool:
+        looked.append(text)
+        return says_what_to_run(text)
+
+    monkeypatch.setattr(launching, "says_what_to_run", counted)
+    (tmp_path / "upper/a.json").write_text('{"exec": "x"}')
+    (tmp_path / "upper/b.json").write_text('{"exec": 1}')
+    ends = ends_of(workspace, tmp_path)
+    for number in range(3):
+        ends.end({"cell": str(number), "commit": "none"}, lambda *_: None)
+        ends.keep()
+    assert looked == []  # nothing is committed by itself: nobody asks what could be
+    waits = {change.path: change.waits for change in workspace.walk()}
+    assert waits == {"a.json": "settings", "b.json": ""}
+    assert len(looked) == 2
+    assert {change.path: change.waits for change in workspace.walk()} == waits
+    assert {change.path: change.waits for change in workspace.walk(looks=False)} == waits
+    assert len(looked) == 2
+    (tmp_path / "upper/b.json").write_text('{"exec": "x"}')
+    assert {change.waits for change in workspace.walk()} == {"settings"}
+    assert len(looked) == 3
+
+
+def test_a_look_ends_in_time_in_the_middle_of_a_search_and_all_looks_together_do(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = re.compile(rb"(?:a|aa)*b")  # as a fault in the rule would be
+    monkeypatch.setattr(launching, "says_what_to_run", lambda text: endless.match(text) is not None)
+    monkeypatch.setattr(launching, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(answering, "LOOKS_SECONDS", 0.12)
+    former = signal.getsignal(signal.SIGVTALRM)
+    for number in range(30):
+        (tmp_path / f"upper/{number}.json").write_bytes(b"a" * 10_000)
+    ended = ends_of(workspace, tmp_path).end({"cell": "1", "commit": "new"}, lambda *_: None)
+    assert (ended.committed_count, ended.held, ended.waiting_count) == (0, 30, 30)
+    assert 1 <= len(workspace.looks.known) <= 3
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
+    assert signal.getsignal(signal.SIGVTALRM) is former
+
+
+def test_a_later_version_that_says_what_to_run_waits_by_whatever_name_it_came(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    ends = ends_of(workspace, tmp_path)
+
+    def end(cell: str) -> Any:
+        ended = ends.end({"cell": cell, "commit": "new"}, lambda *_: None)
+        ends.keep()
+        return ended
+
+    names = ("x.json", "y.json", "z.json")
+    for name in names:
+        (upper / name).write_text("{}")
+    assert end("1").committed_count == 3
+    (upper / "x.json").write_text('{"exec": "x"}')
+    (upper / "y.json").unlink()
+    (upper / "a.csv").write_text('{"exec": "y"}')
+    os.link(upper / "a.csv", upper / "y.json")
+    (upper / "z.json").write_text('{"a": 1}')
+    assert set(end("2").committed) == {"a.csv", "z.json"}  # positive control: that one is data still
+    assert [(lower / name).read_text() for name in names] == ["{}", "{}", '{"a": 1}']
+    assert {change.waits for change in workspace.walk() if change.path == "x.json"} == {"settings"}
+
+
+def test_a_further_name_of_a_committed_file_is_looked_at_under_that_name(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "why_new_waits", lambda *_: "")  # as if it were data when it was listed
+    (tmp_path / "upper/a.csv").write_text('{"exec": "x"}')
+    os.link(tmp_path / "upper/a.csv", tmp_path / "upper/b.json")
+    os.link(tmp_path / "upper/a.csv", tmp_path / "upper/c.csv")
+    ended = ends_of(workspace, tmp_path).end({"cell": "1", "commit": "new"}, lambda *_: None)
+    assert set(ended.committed) == {"a.csv", "c.csv"}
+    assert set(os.listdir(tmp_path / "lower")) == {"a.csv", "c.csv"}
 
 
 def test_a_deleted_folder_counts_with_what_is_in_it(workspace: Workspace, tmp_path: Path) -> None:
