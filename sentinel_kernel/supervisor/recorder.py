@@ -49,6 +49,8 @@ class Recorder(Keeper):
         self._sandbox: dict[str, Any] = {}
         self._number = 0
         self._open: dict[str, int] = {}
+        self._earlier: dict[int, dict[str, Any]] = {}
+        """Execution -> the newest sample as it began: an earlier cell's."""
         self._refusals = Refusals()
         self._delivery = AuditDelivery(
             lambda state: send(protocol.EVENT_AUDIT, {"audit": state}), self._refusals
@@ -101,6 +103,7 @@ class Recorder(Keeper):
         if msg_id in self._open:
             self._end(msg_id, *ended({"status": "aborted"}))
         self._open[msg_id] = self._number
+        self._earlier[self._number] = self._sample()
         self._refusals.begin(self._number, msg_id, message, self._sandbox)
         code = message.get("code")
         self._delivery.report(
@@ -249,7 +252,9 @@ class Recorder(Keeper):
         number = self._open.pop(msg_id)
         for report in self._refusals.reports(final=number):
             self._delivery.report(*report)
-        sample = self._last_sample
+        sample = self._sample()
+        if sample is self._earlier.pop(number, None):
+            sample = {}  # it was too short for one of its own, or no worker ever had it
         self._delivery.report(
             "end",
             {

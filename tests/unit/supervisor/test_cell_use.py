@@ -12,6 +12,7 @@ from sentinel_kernel.kernel.cell_summary import CellSummary
 from sentinel_kernel.supervisor import processes
 from sentinel_kernel.supervisor.meter import Meter
 from sentinel_kernel.supervisor.processes import Process, process_seconds
+from sentinel_kernel.supervisor.recorder import Recorder
 
 if TYPE_CHECKING:
     import pytest
@@ -122,6 +123,45 @@ def test_a_short_cell_that_nobody_looks_at_costs_nothing() -> None:
     for _ in range(3):
         meter.cell(memory=_MIB, seconds=0.001)
     assert (meter.looks, sent) == (0, [])
+
+
+def test_the_audit_has_a_cells_own_use_or_none() -> None:
+    meter = _Sandbox([])
+    headroom: Any = meter._headroom
+    headroom.has_grown = lambda _: True  # the worker is another size than it was seen with
+    recorder = Recorder(lambda *_: None, lambda: meter.sample)
+    rows: list[tuple[str, dict[str, Any]]] = []
+    delivery: Any = SimpleNamespace(
+        settings=SimpleNamespace(path="/audit.db"), awake=False, report=lambda *row: rows.append(row)
+    )
+    recorder._delivery = delivery
+
+    def cell(msg_id: str, *, memory: int, seconds: float, begun_at: float | None = None) -> None:
+        for keeper in (meter, recorder):
+            keeper.begin_cell({"msg_id": msg_id})
+        meter.memory, meter.seconds = memory, meter.seconds + seconds
+        meter._begun_at = time.monotonic() if begun_at is None else begun_at
+        for keeper in (meter, recorder):
+            keeper.end_cell({"msg_id": msg_id, "status": "ok"})
+
+    cell("first and short", memory=50 * _MIB, seconds=0.001)
+    cell("long", memory=325 * _MIB, seconds=2.5, begun_at=0.0)
+    meter.memory = 60 * _MIB
+    cell("short", memory=61 * _MIB, seconds=0.001)
+    recorder.begin_cell({"msg_id": "answered"})
+    recorder.end_cell({"msg_id": "answered", "status": "error"})
+    cell("long again", memory=70 * _MIB, seconds=0.5, begun_at=0.0)
+    recorder.begin_cell({"msg_id": "dies at once"})
+    recorder.sandbox_gone({"kind": "signal", "signal": 9})
+    found = [(row["msg"], row["mem_peak_bytes"], row["cpu_seconds"]) for kind, row in rows if kind == "end"]
+    assert found == [
+        ("first and short", None, None),
+        ("long", 325 * _MIB, 2.5),
+        ("short", None, None),
+        ("answered", None, None),
+        ("long again", 70 * _MIB, 0.5),
+        ("dies at once", None, None),
+    ]
 
 
 def test_a_sample_of_an_earlier_cell_is_not_shown_as_this_ones() -> None:
