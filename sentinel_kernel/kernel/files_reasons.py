@@ -29,6 +29,15 @@ _WHY = {
     "not_committable": ("such a file is never copied out of the sandbox", "此类文件绝不会复制出沙箱"),
     "changed_meanwhile": ("it changed while it was looked at", "处理过程中文件发生了变化"),
     "not_kept": ("its former version was not kept", "未保留之前的版本"),
+    "former_gone": ("its former version was not kept", "未保留之前的版本"),
+    "only_copy": (
+        "it stays: it may be the last copy of what can't be brought back",
+        "已保留：它可能是无法恢复的内容的最后一份副本",
+    ),
+    "put_beside": (
+        "it was put beside your own file, which is as it was; an undo leaves both",
+        "它被放在您自己的文件旁边，您的文件未变；撤销会保留两者",
+    ),
     "changed_since": (
         "you changed it on this machine since; it stays yours",
         "您之后在此机器上更改过它，因此保留您的版本",
@@ -78,6 +87,18 @@ _HINTS = {
     "not_kept": (
         "Commit or discard what is held (%sentinel_files), and run the line again.",
         "请先提交或丢弃待提交的文件（%sentinel_files），再重新运行该行。",
+    ),
+    "former_gone": (
+        "Undo keeps no folders, and files while there is room; a commit asks first, and says what it can't bring back.",
+        "撤销不保留文件夹，文件也仅在有空间时保留；提交前的询问会说明哪些无法恢复。",
+    ),
+    "only_copy": (
+        "Move it back in a cell, and %sentinel_commit that; or delete it where you have another.",
+        "请在单元格中将其移回并用 %sentinel_commit 提交；若另有副本，可将其删除。",
+    ),
+    "put_beside": (
+        "Keep the one that you want, and delete the other on this machine.",
+        "请在此机器上保留需要的一个并删除另一个。",
     ),
     "too_many": (
         "%sentinel_commit or %sentinel_discard what is held first.",

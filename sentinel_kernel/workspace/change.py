@@ -15,6 +15,8 @@ CHANGED: Final = "changed"
 DELETED: Final = "deleted"
 MODE: Final = "mode"
 SPECIAL: Final = "special"
+BESIDE: Final = "beside"
+"""Of no change that is held: what a commit put beside the host's file."""
 
 
 class Change(Record):

@@ -61,6 +61,8 @@ class Outcome(MutableRecord):
     paths: list[str] = fresh(default_factory=list)
     beside: list[str] = fresh(default_factory=list)
     """Where a conflict's file of the cell was put: beside the host's."""
+    beside_in: list[tuple[str, str]] = fresh(default_factory=list)
+    """Of each of those: (layer, path)."""
     failed_count: int = 0
     failed: list[tuple[str, str, str]] = fresh(default_factory=list)
     """(path, layer, code of workspace/request.py)."""
@@ -324,6 +326,7 @@ class _Commit:
         if len(self._outcome.beside) < _NAMED:
             above = staged.change.path.rpartition("/")[0]
             self._outcome.beside.append(f"{above}/{placed}" if above else placed)
+            self._outcome.beside_in.append((staged.change.layer, self._outcome.beside[-1]))
         return placed
 
 

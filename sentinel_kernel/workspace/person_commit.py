@@ -7,17 +7,17 @@ import errno
 
 from sentinel_kernel.linux import mounts
 from sentinel_kernel.workspace import change as kinds
-from sentinel_kernel.workspace.journal import Entry, Step
+from sentinel_kernel.workspace.journal import ABSENT, Entry, Seen, Step
 from sentinel_kernel.workspace.layer import folder_of, status_of
 from sentinel_kernel.workspace.marks import key_of
 from sentinel_kernel.workspace.tracked import MOST_PATHS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal import Journal, Key
+    from sentinel_kernel.workspace.journal import Journal, Key, Path
     from sentinel_kernel.workspace.layer import Layer
 
 _BLOCK_BYTES = 4096
@@ -64,6 +64,42 @@ def keep_former(journal: Journal, layer: Layer, change: Change, step: Step) -> C
     return change
 
 
+def note_beside(step: Step, paths: Iterable[Path]) -> None:
+    """Note as the step's what was put beside the host's files, so that an undo stops there and says that it stays."""
+    there = Seen(kinds.BESIDE, is_folder=False, key=ABSENT)
+    step.entries += [Entry(*path, None, ABSENT, committed=ABSENT, replaced=there) for path in paths]
+
+
+def let_stay(journal: Journal, step: Step) -> None:
+    """Have no undo of a cell take anything of its away, where the commit deleted what it deleted, and none is kept.
+
+    What it wrote may be the last copy: a folder was moved. What else it deleted can be brought back.
+    """
+    deleted = {path for path, seen in journal.seen.items() if seen.kind == kinds.DELETED}
+    lost = [entry for entry in step.entries if _is_lost(entry)]
+    steps = [one for one in journal.steps if one is not step]
+    gone = {
+        (entry.layer, entry.path)
+        for one in steps
+        if any(_lies_in(entry, other) for entry in one.entries for other in lost)
+        for entry in one.entries
+    } - deleted
+    for one in steps:
+        one.entries = [entry for entry in one.entries if (entry.layer, entry.path) not in gone]
+
+
+def _is_lost(entry: Entry) -> bool:
+    """Tell whether the commit took content from the host that can't be brought back."""
+    replaced = entry.replaced
+    if entry.committed is None or replaced is None or replaced.version:
+        return False
+    return replaced.kind not in (kinds.MODE, kinds.BESIDE)
+
+
+def _lies_in(entry: Entry, other: Entry) -> bool:
+    return entry.layer == other.layer and f"{entry.path}/".startswith(f"{other.path}/")
+
+
 def relinked(layer: Layer, path: str, key: Key) -> Key:
     """Return ``key`` as further names that the very file got in the same commit have left it."""
     with contextlib.suppress(OSError), folder_of(layer.lower, path) as at:
@@ -71,6 +107,13 @@ def relinked(layer: Layer, path: str, key: Key) -> Key:
         if status is not None and status.st_nlink > 1 and key_of(status)[:3] == key[:3]:
             return key_of(status)
     return key
+
+
+def _check(entry: Entry, *, lost: bool) -> None:
+    if not entry.is_kept:
+        raise FileNotFoundError(errno.ENOENT, "the former version was not kept")
+    if lost and entry.replaced is None:
+        raise OSError(errno.ENOTRECOVERABLE, "it may be the last copy")
 
 
 def take_back(
@@ -85,10 +128,10 @@ def take_back(
     The overlay looks at every name anew in between: what it knew of the host's files is not so any more.
     """
     done: list[Entry] = []
+    lost = any(_is_lost(entry) for entry in step.entries)
     for entry in sorted(step.entries, key=lambda entry: -entry.path.count("/")):
         try:
-            if not entry.is_kept:
-                raise FileNotFoundError(errno.ENOENT, "the former version was not kept")
+            _check(entry, lost=lost)
             on_host(entry)
         except OSError as error:
             failed(entry, error)

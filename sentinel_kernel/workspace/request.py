@@ -30,7 +30,8 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
   ``{"committed": DONE, "failed": FAILED, "held", "bytes"}``.
 - ``discard``: ``{"discarded": DONE, "failed": FAILED, "held", "bytes"}``.
 - ``undo``: ``{"undone": DONE, "failed": FAILED, "held", "bytes", "steps"}``; ``steps`` more can be taken back.
-  Of what is in FAILED with ``not_kept`` the former version was not kept.
+  Of what is in FAILED with ``former_gone`` the former version was not kept; with ``only_copy`` it may be the last
+  copy of such a one; with ``put_beside`` a commit put it beside the host's.
 - ``export``: ``{"path", "layer", "size", "mtime_ns", "offset", "data": base64 of at most 64 KiB, "next": offset
   or null}``; of one file.
 - ``count``: ``{"held", "bytes", "conflicts", "steps"}``.
@@ -89,6 +90,9 @@ CODES: Final = (
     "not_committable",
     "changed_meanwhile",
     "not_kept",
+    "former_gone",
+    "only_copy",
+    "put_beside",
     "changed_since",
     "too_many",
     "writes_directly",

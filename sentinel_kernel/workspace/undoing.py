@@ -7,6 +7,7 @@ import errno
 import os
 
 from sentinel_kernel.linux.acting import acting_as
+from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace import person_commit
 from sentinel_kernel.workspace.commit import Outcome
 from sentinel_kernel.workspace.copying import copy_data
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from sentinel_kernel.workspace.layer import Layer
 
 
+_CODES = {errno.ESTALE: "changed_since", errno.ENOTRECOVERABLE: "only_copy"}
+
+
 def undo(
     layers: Mapping[str, Layer],
     journal: Journal,
@@ -41,9 +45,12 @@ def undo(
     outcome.cell = step.cell
     if step.is_commit:
         return _undo_commit(layers, journal, step, keep, outcome)
+    lost = bool(step.cell) and any(_is_lost(entry, now) for entry in step.entries)
     # What is in a folder goes before the folder, and comes after it.
     for entry in sorted(step.entries, key=lambda entry: (entry.before is not None, _order(entry))):
         try:
+            if lost:
+                _check_is_old(entry, now)
             if not entry.is_folder:
                 keep(layers[entry.layer], entry.path)
             _take_back(layers[entry.layer], entry, journal, now.get((entry.layer, entry.path)))
@@ -101,9 +108,27 @@ def _done(outcome: Outcome, entry: Entry) -> None:
 def _failed(outcome: Outcome, entry: Entry, error: OSError) -> None:
     outcome.failed_count += 1
     if len(outcome.failed) < NAMED_PATHS:
-        code = code_of(error) if entry.is_kept else "not_kept"
-        code = "changed_since" if error.errno == errno.ESTALE else code
+        code = code_of(error) if entry.is_kept else "former_gone"
+        code = _CODES.get(error.errno or 0, code)
+        if entry.replaced is not None and entry.replaced.kind == kinds.BESIDE:
+            code = "put_beside"
         outcome.failed.append((entry.path, entry.layer, code))
+
+
+def _is_lost(entry: Entry, now: Mapping[Path, Change]) -> bool:
+    """Tell whether a cell deleted its own file, of which no version was kept."""
+    change = now.get((entry.layer, entry.path))
+    gone = change is None or change.kind == kinds.DELETED
+    return gone and entry.before is not None and entry.before.kind != kinds.SPECIAL and not entry.is_kept
+
+
+def _check_is_old(entry: Entry, now: Mapping[Path, Change]) -> None:
+    """Raise OSError where neither the host nor an earlier cell had anything there: it may be a copy of what is lost."""
+    if entry.before is not None or entry.replaced is not None:
+        return
+    change = now.get((entry.layer, entry.path))
+    if entry.committed is not None or (change is not None and change.kind == kinds.NEW):
+        raise OSError(errno.ENOTRECOVERABLE, "it may be the last copy")
 
 
 def _order(entry: Entry) -> int:

@@ -219,3 +219,34 @@ def test_a_change_on_both_sides_is_told_and_put_beside_with_its_ending(book: Not
     assert "both.csv" not in told
     assert (work / beside[0]).read_text() == "the cell's more and more"
     assert (work / "both.csv").read_text() == "the person's own"
+    (told,) = book.run("%sentinel_undo").bundles("text/plain")
+    assert beside[0] in told
+    assert "an undo leaves both" in told
+    assert "It was cell" not in told
+    assert (work / beside[0]).read_text() == "the cell's more and more"
+    assert (work / "both.csv").read_text() == "the person's own"
+
+
+@pytest.mark.parametrize("name", ["f.py", "f.csv"])
+@pytest.mark.parametrize("paths", ["**", "the folder"])
+def test_what_a_moved_folder_held_is_somewhere_whatever_is_undone(
+    book: Notebook, work: Path, name: str, paths: str
+) -> None:
+    sub = f"sub-{name}-{len(paths)}"
+    (work / sub).mkdir()
+    (work / sub / name).write_text("dear")
+    book.run("%sentinel_discard --all")
+    book.run(f"import shutil; shutil.move({sub!r}, {sub + '2'!r})")
+    asked = commit(book, "**" if paths == "**" else sub)
+    assert "can't bring 2 of these back" in asked
+    assert not (work / sub).exists()
+    (told,) = book.run("%sentinel_undo").bundles("text/plain")
+    assert "its former version was not kept" in told
+    assert "run the line again" not in told
+    if paths == "**" and name == "f.py":  # else it was committed by itself before, or is held
+        assert "it may be the last copy" in told
+    for _ in range(2):
+        there = book.run(f"print(open({f'{sub}2/{name}'!r}).read(), end='')").text
+        assert there == "dear"
+        assert (work / f"{sub}2" / name).exists() == (paths == "**" or name == "f.csv")
+        book.run("%sentinel_undo")

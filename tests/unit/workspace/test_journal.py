@@ -15,6 +15,7 @@ from sentinel_kernel.workspace.change import Change
 from sentinel_kernel.workspace.journal import Journal
 from sentinel_kernel.workspace.layer import Layer
 from sentinel_kernel.workspace.marks import key_of
+from sentinel_kernel.workspace.undoing import undo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,6 +128,20 @@ def test_what_is_too_large_to_be_kept_is_told(held: Held, monkeypatch: pytest.Mo
     assert (before.version, held.journal.incomplete) == ("", True)
     with pytest.raises(FileNotFoundError):
         held.journal.open_version(before)
+
+
+def test_what_may_be_the_last_copy_of_what_was_too_large_is_not_taken_back(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_BYTES", 0)
+    held.cell("one", a="too large")
+    (held.upper / "a").rename(held.upper / "b")
+    held.cell("two")
+    key = key_of((held.upper / "b").stat())
+    now = {("workspace", "b"): Change("b", "workspace", "new", size=key[1], cell_key=key)}
+    outcome = undo(held.layers, held.journal, now)
+    assert {path: code for path, _, code in outcome.failed} == {"a": "former_gone", "b": "only_copy"}
+    assert (held.upper / "b").read_text() == "too large"
 
 
 @pytest.mark.parametrize("left", ['{"seen": 3}', "[]", "", "[" * 90_000, '{"lost":true,"steps":[]}'])
