@@ -27,8 +27,9 @@ def connect():
     took = time.perf_counter() - began
     made.close()
     return took
-connect()
-took = sorted(connect() for _ in range(60))
+for _ in range(20):  # behind the sandbox's start, which the supervisor is not done with by then
+    connect()
+took = sorted(connect() for _ in range(300))
 made = socket.create_connection(("203.0.113.10", 81))
 buffer, speeds = bytearray(1 << 20), []
 for _ in range(16):  # the median of short ones: what else the machine does is in some of them

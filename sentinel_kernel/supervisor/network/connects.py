@@ -193,17 +193,16 @@ class Connects:
             decision = Decision(allowed=False, reason=FULL)
         if not decision.allowed:
             return self._refused(call, host, decision)
-        return self._begin(call, own, host, decision.rule)
+        return self._begin(call, own, host, decision.rule, blocking=blocking)
 
     def _refused(self, call: Call, host: str, decision: Decision) -> bool:
         self.told.refused(host, str(call.target.named[0]), call.target.port, decision.reason)
         self._refuse(call, host, decision)
         return True
 
-    def _begin(self, call: Call, own: socket.socket, host: str, rule: str) -> bool:
+    def _begin(self, call: Call, own: socket.socket, host: str, rule: str, *, blocking: bool) -> bool:
         """Connect outside, by a socket that takes the place of ``own``."""
         target, notification = call.target, call.notification
-        blocking = os.get_blocking(own.fileno())
         made: Connection | None = None
         try:
             made = self.told.begin(host, target.address, target.port, rule)
@@ -230,11 +229,11 @@ class Connects:
         self, call: Call, sock: socket.socket, made: Connection, *, blocking: bool, number: int
     ) -> None:
         """Put ``sock`` in the place of the program's own, and answer with ``number``."""
-        notification, inode = call.notification, os.fstat(sock.fileno()).st_ino
+        notification = call.notification
         place, thread = signed(notification.arguments[0]), notification.thread
         with held(sock):
             sock.setblocking(blocking)
-            cookie = cookie_of(sock)
+            cookie, inode = cookie_of(sock), os.fstat(sock.fileno()).st_ino
             try:
                 watching = self._watches.of(thread, place)
                 given = self._listener.put_file(
@@ -251,18 +250,19 @@ class Connects:
             if not given:
                 self.told.failed(made, errno.EINTR)
                 return
-            self.told.established(made, cookie, inode)
             if number:
                 if len(self._connecting) >= MOST:
                     self._connecting.clear()
                 self._connecting.add(cookie)
             if watching:
                 number = self._watched(call, sock, watching) or number
-        if number:
-            self._error(notification, number)
-        else:
-            self._listener.answer(notification.id, 0)
-            self.at_once = True
+            # Behind the answer comes all that the program need not wait for.
+            if number:
+                self._error(notification, number)
+            else:
+                self._listener.answer(notification.id, 0)
+                self.at_once = True
+            self.told.established(made, cookie, inode)
 
     def _watched(self, call: Call, sock: socket.socket, watching: list[Registration]) -> int:
         """Have the program's sets watch ``sock``, and return 0 or the errno where one can't."""
