@@ -56,13 +56,13 @@ class LiveMount(MutableRecord):
 
     def close(self) -> None:
         """Let go of it; the mount itself goes with the sandbox, or was taken away."""
+        if self.work:
+            _tidy(self.work, self.lock)
+            self.work = ""
         for descriptor in (self.context, self.lock):
             if descriptor >= 0:
                 os.close(descriptor)
         self.context = self.lock = -1
-        if self.work:
-            _tidy(self.work)
-            self.work = ""
 
     def to_json(self) -> dict[str, str]:
         """Return what the host is told."""
@@ -326,7 +326,7 @@ def _be_helper(sock: socket.socket, current: Current, task: Task) -> NoReturn:
         os._exit(1)
 
 
-def _tidy(work: str) -> None:
+def _tidy(work: str, held: int) -> None:
     """Remove a work folder in a process that nobody waits for; what is left there is swept the next time."""
     try:
         pid = os.fork()
@@ -337,8 +337,7 @@ def _tidy(work: str) -> None:
         return
     try:
         if os.fork() == 0:
-            alone(())
-            discard(work)
+            discard(work, alone((held,)) if held >= 0 else -1)
     finally:
         os._exit(0)
 

@@ -56,23 +56,34 @@ def sweep(place: str) -> None:
         except OSError:
             continue
         if try_lock_whole(descriptor):
-            discard(f"{place}/{name}")
+            discard(f"{place}/{name}", descriptor)
         os.close(descriptor)
 
 
-def discard(work: str) -> None:
-    """Remove a work folder; the Linux kernel leaves one folder in it that nobody may enter."""
+def discard(work: str, held: int = -1) -> None:
+    """Remove a work folder, ``held`` open where it is locked; the Linux kernel leaves one in it that nobody may enter.
+
+    What is in it is reached by its descriptor: where cells may write the folder around it, another one may have its
+    name by now, and that one stays unless it is empty.
+    """
     import shutil  # noqa: PLC0415 - only for a folder that was written
 
-    for inner in ("work", "index"):
-        # No link is followed: where cells may write the folder around it, one of that name may be a cell's.
-        with contextlib.suppress(OSError):
-            descriptor = os.open(f"{work}/{inner}", os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with contextlib.ExitStack() as opened, contextlib.suppress(OSError):
+        if held < 0:
+            held = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            opened.callback(os.close, held)
+        for name in os.listdir(held):
+            with contextlib.suppress(OSError):
+                inner = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=held)
+                try:
+                    os.chmod(f"/proc/self/fd/{inner}", 0o700)
+                finally:
+                    os.close(inner)
             try:
-                os.chmod(f"/proc/self/fd/{descriptor}", 0o700)
-            finally:
-                os.close(descriptor)
-    shutil.rmtree(work, ignore_errors=True)
+                os.unlink(name, dir_fd=held)
+            except OSError:
+                shutil.rmtree(f"/proc/self/fd/{held}/{name}", ignore_errors=True)
+        os.rmdir(work)
 
 
 def _mount_id(path: str) -> str:

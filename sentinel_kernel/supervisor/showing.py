@@ -74,7 +74,7 @@ def run(sock: socket.socket, sandbox: int, place: int, task: Task) -> NoReturn:
     except Exception as error:  # noqa: BLE001 - whatever it is, the supervisor must hear of it, and we must end
         answer = {"ok": False, "code": "failed", "detail": f"{type(error).__name__}: {error}"[:300]}
     if not answer["ok"] and made.work:
-        discard(made.work)
+        discard(made.work, made.lock)
     socket.send_fds(sock, [json.dumps(answer).encode("ascii")], descriptors)
     os._exit(0)
 
@@ -112,7 +112,7 @@ def _look(task: Task) -> tuple[dict[str, Any], Surroundings]:
     if task.mode == "rw":
         if any(os.path.dirname(path) == real for path in in_homes):
             raise Refused("host_runs", in_homes[0])
-        looked_through = _look_through(real)
+        looked_through = _look_through(real) and looked_through
         if work_place(real, task.work_folders, None, make=False) is None:
             raise Refused("no_work_folder", os.path.dirname(real))
     told = {
