@@ -65,6 +65,11 @@ def with_certificates(plan: BootPlan, environment: Mapping[str, str]) -> BootPla
     return replace(plan, files=(*plan.files, *files.items()), environment={**plan.environment, **variables})
 
 
+def leads_there(value: str) -> bool:
+    """Tell whether a variable of cells leads to certificates that are put into the sandbox's own root."""
+    return any(path.startswith(f"{PLACE}/") for path in value.split(":"))
+
+
 def _file_place(plan: BootPlan, path: str, place: str, files: dict[str, bytes]) -> str:
     """Return where cells find the certificates of a file, put into ``files`` if need be; empty: nowhere."""
     if _is_shown(plan, path):

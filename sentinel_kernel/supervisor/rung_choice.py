@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -15,6 +16,7 @@ from sentinel_kernel.policy.planning import LIBRARY_DIRECTORY
 from sentinel_kernel.policy.rung import LANDLOCK, LEAST_ABI, held_calls, rules_of
 from sentinel_kernel.policy.stray_marks import MARK_BYTES, mark_of, warden_mark
 from sentinel_kernel.record import replace
+from sentinel_kernel.supervisor.certificates import leads_there
 from sentinel_kernel.supervisor.filter import RungRules
 from sentinel_kernel.supervisor.path_lists import close_folders, make_lists, open_folders
 from sentinel_kernel.supervisor.private_folder import make_private_folders
@@ -102,7 +104,11 @@ def _start(
     fault: tuple[str, int] | None,
 ) -> tuple[Preparation, ListedSandbox]:
     from sentinel_kernel.supervisor.rung_calls import RungCalls  # noqa: PLC0415 - only where it is to be had
-    from sentinel_kernel.supervisor.rung_sandbox import note_lesser, start_listed  # noqa: PLC0415 - as above
+    from sentinel_kernel.supervisor.rung_sandbox import (  # noqa: PLC0415 - as above
+        note_lesser,
+        start_listed,
+        take_note,
+    )
 
     abi = landlock_version()
     if fault is not None and fault[0] == AS_OLDER:
@@ -121,6 +127,8 @@ def _start(
         opened = open_folders(lists)
         note_lesser()
         sandbox = start_listed(made.plan, lambda: make_filter(made), folders, backend, fault)
+        with contextlib.suppress(OSError):  # it runs; the note is for what it would leave if it were killed
+            take_note()  # who looked for others while there was no process yet may have removed it
     except BaseException:
         close_folders(opened)
         folders.undo()
@@ -171,17 +179,22 @@ def _lesser_preparation(
         fenced=False,
         sockets=(),
         argv=tuple(argument.replace(LIBRARY_DIRECTORY, folders.library) for argument in plan.argv),
-        environment={
-            **plan.environment,
-            "HOME": folders.home,
-            "TMPDIR": folders.tmp,
-            "SENTINEL_RUNG": LANDLOCK,
-            **({"SENTINEL_OUTPUT": folders.output} if folders.output else {}),
-        },
+        environment=_environment(plan, folders),
     )
     held = held_calls(same_user=same_user, split=bool(lists.split), abi=abi)
     of_rung = RungRules(rules_of(same_user=same_user), held)
     return replace(preparation, plan=plan, of_rung=of_rung), lists, folders
+
+
+def _environment(plan: BootPlan, folders: PrivateFolders) -> dict[str, str]:
+    """Return the variables of cells: none that leads to what only a root of the sandbox's own would have."""
+    return {
+        **{name: value for name, value in plan.environment.items() if not leads_there(value)},
+        "HOME": folders.home,
+        "TMPDIR": folders.tmp,
+        "SENTINEL_RUNG": LANDLOCK,
+        **({"SENTINEL_OUTPUT": folders.output} if folders.output else {}),
+    }
 
 
 def _make_mark() -> int:

@@ -113,10 +113,18 @@ def note_lesser() -> None:
 
     Where it is the first, this does.
     """
-    base = base_directory()
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(os.path.join(base, LESSER), os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    if take_note():
         sweep()
+
+
+def take_note(note: str = "") -> bool:
+    """Write the note down that there is such a sandbox; False where it is there."""
+    try:
+        path = note or os.path.join(base_directory(), LESSER)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return False
+    return True
 
 
 def sweep_lesser(base: str) -> None:
@@ -144,6 +152,9 @@ def sweep(note: str = "") -> None:
         sweep_private_folders()
         if note and not any_marked():
             os.unlink(note)
+            # One may have started meanwhile: it takes the note again once it is marked, before this or after it.
+            if any_marked():
+                take_note(note)
     finally:
         os._exit(0)
 
