@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel import __version__
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.kernel.rendering import printable
 from sentinel_kernel.policy.own_limits import HELD_BY_GROUP_ALONE
+from sentinel_kernel.policy.plan import HOMES_UNSEEN
 from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
@@ -92,7 +94,23 @@ class StatusPage:
         notices = [notice for notice in lifecycle.ready.get("notices") or () if isinstance(notice, dict)]
         label, language = "注意" if chinese else "note", self._settings.language
         rows += [(label, str(notice.get(language) or notice.get("en"))) for notice in notices]
-        return rows
+        return rows + [(label, words) for words in self._homes_unseen(chinese=chinese)]
+
+    def _homes_unseen(self, *, chinese: bool) -> list[str]:
+        """Return a sentence for each folder of data in which not all was looked at for homes."""
+        found = []
+        for notice in self._lifecycle.ready.get("notices") or ():
+            if isinstance(notice, str) and notice.startswith(HOMES_UNSEEN):
+                folder = printable(notice.removeprefix(HOMES_UNSEEN))
+                found.append(
+                    f"{folder} 过大，未能全部检查其中是否有用户主目录：未检查到的主目录里的隐藏文件（.ssh、.config 等）"
+                    "可被单元格读取。HINT → 请在配置的 filesystem.mounts 中改为所需的子文件夹。"
+                    if chinese
+                    else f"{folder} is too large to be looked through for homes: hidden files (.ssh, .config ...) of "
+                    "those beyond can be read by cells. HINT → In the profile's filesystem.mounts, name the folders "
+                    "in it that you need."
+                )
+        return found
 
     def _others(self, *, chinese: bool) -> list[tuple[str, str]]:
         """Return the row of what was told beside refused calls, none where there is nothing: it is counted apart."""

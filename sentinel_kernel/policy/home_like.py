@@ -30,6 +30,9 @@ MARKS: Final = (
 _TOGETHER: Final = frozenset({".cache", ".config", ".local"})
 """Any two of these make one as well; a project may have a single one."""
 
+HOME_NAMES: Final = (*MARKS, *sorted(_TOGETHER))
+"""No other names have a say in whether a folder is a home."""
+
 _TELLING: Final = re.compile(
     r"id_(?:rsa|dsa|ecdsa|ed25519)\Z|\.(?:pem|key|p12|pfx|jks|kdbx|keystore|asc|ovpn|ppk)\Z|"
     r"(?:^|[._-])(?:token|secrets?|credentials?|passwords?|passwd|api[_-]?keys?|auth)(?=[._-]|\Z)|"

@@ -36,6 +36,10 @@ LENT_FILES: Final = 64
 """Files that a worker may open beyond its limit once a cell has used that up: without any it answers no cell."""
 
 
+HOMES_UNSEEN: Final = "homes-unseen:"
+"""Of a notice (BootPlan.notices): before a folder of data in which not all was looked at for homes."""
+
+
 class MountKind(Enum):
     """How a directory or file of the sandbox comes to be."""
 
@@ -229,6 +233,7 @@ class BootPlan(Record):
     asked: tuple[str, ...] = ()
     """Folders that the profile wants to be written on the host: the person is asked in the first cell."""
     notices: tuple[str, ...] = ()
+    """``workspace-is-home``, and :data:`HOMES_UNSEEN` with a folder."""
     cpus: tuple[int, ...] = ()
     fenced: bool = False
     """Hosts may be reached: the sandbox makes no connection by itself, all are made from outside."""

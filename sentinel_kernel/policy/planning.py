@@ -6,7 +6,7 @@ import os.path
 
 from sentinel_kernel.errors import UnsupportedHost
 from sentinel_kernel.policy.masking import masks_of, with_names_covered
-from sentinel_kernel.policy.plan import BootPlan, MountEntry, MountKind, is_within
+from sentinel_kernel.policy.plan import HOMES_UNSEEN, BootPlan, MountEntry, MountKind, is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     most: Sizes | None = None,
     hidden: Sequence[str],
     in_homes: Sequence[str] = (),
+    homes_unseen: Sequence[str] = (),
     data_mounts: Sequence[tuple[str, str]],
     overlay_writes: bool,
     environment: Mapping[str, str],
@@ -159,7 +160,8 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
 ) -> BootPlan:
     """Compute the plan of one sandbox.
 
-    ``in_homes`` are entries of homes (policy/home_like.py) that are there, to be covered with all that is in them.
+    ``in_homes`` are entries of homes (policy/home_like.py) that are there, to be covered with all that is in them;
+    ``homes_unseen`` folders in which not all was looked at for homes, which the person is told.
     ``data_mounts`` are (host path, 'ro' | 'overlay' | 'rw') of the profile. ``overlay_writes`` False makes the
     workspace read-only. ``sockets`` are bound inside for the supervisor.
     ``absent_inside`` is a path of the host that must not be visible inside.
@@ -177,6 +179,7 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     if home in (workspace, "/") or not home.startswith("/"):
         home = FALLBACK_HOME
     notices: list[str] = ["workspace-is-home"] if workspace == facts.home else []
+    notices += [f"{HOMES_UNSEEN}{folder}" for folder in homes_unseen]
     mounts, links = _system_entries(facts)
     mounts.append(
         MountEntry(MountKind.TMPFS, "/tmp", size_bytes=sizes.tmp_bytes, mode=0o1777, sized_by="tmp_bytes")

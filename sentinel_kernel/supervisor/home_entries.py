@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 
-from sentinel_kernel.policy.home_like import MARKS, is_home, sounds_secret, to_cover
+from sentinel_kernel.policy.home_like import HOME_NAMES, is_home, sounds_secret, to_cover
 from sentinel_kernel.policy.plan import is_within
 
 TYPE_CHECKING = False
@@ -17,21 +17,26 @@ _FOLDERS, _ENTRIES, _DEPTH, _SECONDS = 2_000, 20_000, 4, 2.0
 """How much of a folder is looked through, and for how long: backups may be endless, and disks slow."""
 
 _MOST_NAMED = 12
-_MOST_INNER = 200
+_MOST_INNER = 2_000
+_MOST_SCANNED = 500_000
+_LOOKED_AT_CLOCK = 256
 
 
-def covered_at_start(workspace: str, data: Iterable[str], kept: Collection[str]) -> list[str]:
-    """Return what is covered in the folders that a sandbox shows from its start on.
+def covered_at_start(
+    workspace: str, data: Iterable[str], kept: Collection[str]
+) -> tuple[list[str], list[str]]:
+    """Return what is covered in the folders that a sandbox shows from its start on, and those not wholly looked at.
 
     Looked at are the notebook's folder itself, and folders of data with those right below them. Where none is a
     home this costs a look at some names.
     """
-    folders = [workspace]
+    homes, cut = [workspace] if _is_home(workspace) else [], []
     for folder in data:
-        inner = _entries(folder, _MOST_INNER)[1]
-        folders += [folder, *(f"{folder}/{name}" for name in inner)]
-    homes = [folder for folder in folders if any(os.path.lexists(f"{folder}/{name}") for name in MARKS)]
-    return [path for home in homes for path in _covered(home, _names(home), kept)]
+        try:
+            homes.extend(filter(_is_home, _itself_and_inner(folder, time.monotonic() + _SECONDS)))
+        except OSError:
+            cut.append(folder)
+    return [path for home in homes for path in _covered(home, _names(home), kept)], cut
 
 
 def covered_below(folder: str) -> tuple[list[str], bool]:
@@ -74,13 +79,40 @@ class _Walk:
             place, depth = waiting.pop(0)
             if any(is_within(place, one) for one in without):
                 continue
-            names, inner = _entries(place, _ENTRIES - entries)
+            names, inner, whole = _entries(place, _ENTRIES - entries)
+            self.whole = self.whole and whole
             folders, entries = folders + 1, entries + len(names)
             yield place, names
             if depth < _DEPTH:
                 waiting += [(f"{place.rstrip('/')}/{name}", depth + 1) for name in inner]
             elif inner:
                 self.whole = False
+
+
+def _is_home(folder: str) -> bool:
+    """Tell it by a look at some names, however many there are."""
+    return is_home([name for name in HOME_NAMES if os.path.lexists(f"{folder}/{name}")])
+
+
+def _itself_and_inner(folder: str, end: float) -> Iterator[str]:
+    """Yield a folder and those right in it; files don't count.
+
+    Raises:
+        TimeoutError: there are more than are looked at, or it takes longer.
+        OSError: it can't be read.
+
+    """
+    yield folder
+    folders = 0
+    with os.scandir(folder) as entries:
+        for number, entry in enumerate(entries):
+            if number >= _MOST_SCANNED or (not number % _LOOKED_AT_CLOCK and time.monotonic() > end):
+                raise TimeoutError
+            if entry.is_dir(follow_symlinks=False):
+                folders += 1
+                if folders > _MOST_INNER:
+                    raise TimeoutError
+                yield f"{folder.rstrip('/')}/{entry.name}"
 
 
 def _covered(folder: str, names: Iterable[str], kept: Collection[str]) -> list[str]:
@@ -108,15 +140,15 @@ def _names(folder: str) -> list[str]:
     return []
 
 
-def _entries(folder: str, most: int) -> tuple[list[str], list[str]]:
-    """Return the names in a folder, and those of its folders; of one that can't be read, none."""
+def _entries(folder: str, most: int) -> tuple[list[str], list[str], bool]:
+    """Return the names in a folder, those of its folders, and whether these are all; unreadable: none."""
     names: list[str] = []
     folders: list[str] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if len(names) >= most:
-                break
+                return names, folders, False
             names.append(entry.name)
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
-    return names, folders
+    return names, folders, True

@@ -218,6 +218,7 @@ def prepare(
         *(python.prefix, python.base_prefix, os.path.dirname(python.executable), *python.module_directories),
         *(package_directory, os.path.dirname(absent_inside)),
     )
+    in_homes, homes_unseen = covered_at_start(request.workspace, [path for path, _ in data], kept)
     plan = make_plan(
         workspace=request.workspace,
         facts=facts,
@@ -226,7 +227,8 @@ def prepare(
             [profiles_sizes, ceiling, *(resolve_sizes(other, len(processors)) for other in reachable)]
         ),
         hidden=hidden,
-        in_homes=covered_at_start(request.workspace, [path for path, _ in data], kept),
+        in_homes=in_homes,
+        homes_unseen=homes_unseen,
         data_mounts=data,
         overlay_writes=profile.filesystem.allow_write_overlay,
         environment=environment,

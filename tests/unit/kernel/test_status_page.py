@@ -54,3 +54,10 @@ def test_only_what_the_supervisor_reports_as_refused_counts_as_a_call() -> None:
     displays.violation({"id": "limit", "count": 1}, None)
     displays.violation({"id": "path", "count": 1}, None)
     assert (displays.refusals, displays.others) == (8, 2)
+
+
+def test_a_folder_that_was_not_wholly_looked_at_for_homes_is_named() -> None:
+    ready = {"notices": ["workspace-is-home", "homes-unseen:/backups\x1b"]}
+    assert _rows(ready=ready)["note"].startswith("/backups\\x1b is too large to be looked through for homes")
+    assert _rows(ready=ready, language="zh")["注意"].startswith("/backups\\x1b 过大")
+    assert "note" not in _rows(ready={"notices": ["workspace-is-home"]})

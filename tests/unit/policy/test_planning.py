@@ -34,6 +34,7 @@ def _plan(*hidden: str, absent_inside: str, kinds: dict[str, str]) -> BootPlan:
         facts=facts,
         sizes=sizes,
         hidden=hidden,
+        homes_unseen=("/backups",),
         data_mounts=(),
         overlay_writes=True,
         environment={},
@@ -65,3 +66,7 @@ def test_what_lies_beside_a_hidden_folder_keeps_its_own() -> None:
 def test_pip_does_not_wait_for_an_index_that_no_profile_reaches() -> None:
     told = _plan(absent_inside="", kinds={}).environment
     assert (told["PIP_RETRIES"], told["PIP_DISABLE_PIP_VERSION_CHECK"]) == ("0", "1")
+
+
+def test_a_folder_that_was_not_wholly_looked_at_is_told() -> None:
+    assert _plan(absent_inside="", kinds={}).notices[-1] == "homes-unseen:/backups"
