@@ -49,6 +49,10 @@ _ALIASES = {
     "cpu_time": "cpu_seconds",
     **{field: name for name, (field, *_) in NAMES.items() if field != name},
 }
+_MEANT = {"nproc": "pids"}
+"""What else such names mean elsewhere: ulimit's is pids, the command of that name counts processors."""
+
+_HELP = ("--help", "-h", "help", "?")
 _OFF = ("off", "none", "no", "unlimited")
 _PROFILES = ("profile", "default")
 _BYTES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -71,7 +75,9 @@ def read_line(words: Sequence[str], *, chinese: bool) -> LimitChange:
     """Return what the words ask for. Raises LimitTyped for the first that is not understood."""
     limits: dict[str, float | None] = {}
     drop: dict[str, None] = {}
-    for word in words:
+    if len(words) == 1 and words[0].lower() in _HELP:
+        return LimitChange()  # the page of all says how each is set
+    for word, behind in zip(words, (*words[1:], ""), strict=True):
         typed, equals, text = word.partition("=")
         name = _name(typed, chinese=chinese)
         field = NAMES[name][0]
@@ -80,6 +86,12 @@ def read_line(words: Sequence[str], *, chinese: bool) -> LimitChange:
                 f"写成 {name}=值，等号两边没有空格，例如 {name}={_example(name)}。"
                 if chinese
                 else f"write {name}=VALUE, without blanks around the equals sign: {name}={_example(name)}."
+            )
+        if _is_cut(NAMES[name][1], text, behind):
+            raise LimitTyped(
+                f"数值和单位之间没有空格：{name}={text}{behind}。"
+                if chinese
+                else f"write {name}={text}{behind}, without a blank before the unit."
             )
         limits.pop(field, None)
         drop.pop(field, None)
@@ -90,12 +102,23 @@ def read_line(words: Sequence[str], *, chinese: bool) -> LimitChange:
     return LimitChange(tuple(limits.items()), tuple(drop))
 
 
+def _is_cut(unit: str, text: str, behind: str) -> bool:
+    """Tell whether a number's unit stands behind a blank: that of ``2 GB``."""
+    units = {"bytes": _BYTES, "seconds": _SECONDS}.get(unit, {})
+    suffix = behind.lower()
+    known = {suffix, suffix.removesuffix("ib"), suffix.removesuffix("b")} & set(units)
+    return bool(behind and known) and text[-1:].isdigit() and behind.isalpha()
+
+
 def _name(typed: str, *, chinese: bool) -> str:
     lowered = typed.strip().lower().replace("-", "_")
     name = _ALIASES.get(lowered, lowered)
     if name in NAMES:
         return name
-    shown, meant = rendering.printable(typed, 40), closest(lowered, (*NAMES, *_ALIASES))
+    shown, meant = (
+        rendering.printable(typed, 40),
+        _MEANT.get(lowered) or closest(lowered, (*NAMES, *_ALIASES)),
+    )
     known = ", ".join(NAMES)
     if chinese:
         guess = f"您是想输入 {meant} 吗？" if meant else ""
@@ -322,6 +345,7 @@ def changed_page(told: Json, profile: str, *, chinese: bool) -> Json:
     """Return the bundle that tells what a line has set; ``told`` is the supervisor's answer."""
     before, after = told.get("before") or {}, told.get("after") or {}
     full = [str(name) for name in told.get("full") or ()]
+    own, processors = told.get("own") or {}, int(told.get("processors") or _HIGHEST)
     rows = [("变量" if chinese else "variables", "保留" if chinese else "kept, and everything that runs")]
     notes = []
     for name, (field, unit, english, zh) in NAMES.items():
@@ -334,6 +358,19 @@ def changed_page(told: Json, profile: str, *, chinese: bool) -> Json:
                 f"{name}：现有内容多于此值，因此大小不变。"
                 if chinese
                 else f"{name}: more than that is in use, so it keeps its size; remove files and set it again."
+            )
+        if new is not None and field in own and own[field] is None:
+            shown = amount(new, unit, chinese=chinese)
+            notes.append(
+                f"{name}：您没有设限，{shown} 是此内核的上限。"
+                if chinese
+                else f"{name}: no limit of your own; {shown} is this kernel's ceiling."
+            )
+        if field == "cpu_count" and old != new and isinstance(new, int | float) and new > processors:
+            notes.append(
+                f"{name}：本机可用的处理器只有 {processors} 个，全部可用。"
+                if chinese
+                else f"{name}: there are {processors} here, so all of them may be used."
             )
         if field in (told.get("later") or ()):
             notes.append(

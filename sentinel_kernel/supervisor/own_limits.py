@@ -43,9 +43,9 @@ def change_limits(
 
     Returns the request that a replacement of the sandbox is made by, and what the host is told: whether it is done
     (``live``), the sizes ``before`` and ``after``, those that are ``full`` and keep theirs, those that only the next
-    sandbox can have (``later``), and where nothing is done those that this back end can't hold (``unheld``), or that
-    go ``beyond`` the ceiling without being ``granted``, with what it gives, or the memory that is ``in_use`` and would
-    not fit (``used_bytes``: as of switching.too_full).
+    sandbox can have (``later``), and how many ``processors`` there are; where nothing is done those that this back
+    end can't hold (``unheld``), or that go ``beyond`` the ceiling without being ``granted``, with what it gives, or the
+    memory that is ``in_use`` and would not fit (``used_bytes``: as of switching.too_full).
     """
     try:
         asked = parse_limits(message.get("limits") or {})
@@ -87,6 +87,7 @@ def change_limits(
         "full": full,
         "later": later,
         "own": own,
+        "processors": len(os.sched_getaffinity(0)),
     }
     kept = tuple(dict.fromkeys((*request.granted_limits, *granted)))
     return replace(request, limits=limits, granted_limits=kept), told

@@ -9,6 +9,7 @@ import pytest
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel.help_page import help_page
 from sentinel_kernel.kernel.limit_magic import (
+    LimitChange,
     LimitTyped,
     changed_page,
     limits_page,
@@ -70,6 +71,47 @@ def test_what_is_not_understood_is_refused_in_both_languages(typed: str) -> None
     for chinese in (False, True):
         with pytest.raises(LimitTyped):
             read_line([typed], chinese=chinese)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("memory=2 GB", "memory=2GB"),
+        ("memory=1.5 gib pids=10", "memory=1.5gib"),
+        ("wall=2 min", "wall=2min"),
+        ("nproc=10", "pids"),
+    ],
+)
+def test_what_was_meant_is_said(typed: str, told: str) -> None:
+    for chinese in (False, True):
+        with pytest.raises(LimitTyped, match=f"{told}[?, 。]"):
+            read_line(typed.split(), chinese=chinese)
+    # A limit behind a number is none of its units.
+    assert read_line(["pids=200", "cpu=2"], chinese=False).limits == (("pids", 200), ("cpu_count", 2.0))
+
+
+@pytest.mark.parametrize("typed", ["--help", "-h", "help"])
+def test_who_asks_for_help_gets_the_page(typed: str) -> None:
+    assert read_line([typed], chinese=False) == LimitChange()
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_a_ceiling_and_all_processors_are_called_that(*, chinese: bool) -> None:
+    told = {
+        "before": {"memory_bytes": 1 << 30, "cpu_count": 1, "pids": 100},
+        "after": {"memory_bytes": 4 << 30, "cpu_count": 99, "pids": None},
+        "own": {"memory_bytes": None, "cpu_count": 99, "pids": None},
+        "processors": 2,
+    }
+    text = " ".join(changed_page(told, "strict", chinese=chinese)["text/plain"].split())
+    assert (
+        "4 GiB 是此内核的上限" if chinese else "memory: no limit of your own; 4 GiB is this kernel's ceiling"
+    ) in text
+    assert ("只有 2 个" if chinese else "cpu: there are 2 here") in text
+    assert ("pids：您" if chinese else "pids: no limit") not in text
+    told["after"] = {"memory_bytes": 4 << 30, "cpu_count": 2, "pids": None}
+    text = changed_page(told, "strict", chinese=chinese)["text/plain"]
+    assert ("只有" if chinese else "there are 2 here") not in text
 
 
 def test_own_limits_are_bounded_by_the_ceiling_unless_granted() -> None:
