@@ -77,7 +77,7 @@ def read_line(words: Sequence[str], *, chinese: bool) -> LimitChange:
     drop: dict[str, None] = {}
     if len(words) == 1 and words[0].lower() in _HELP:
         return LimitChange()  # the page of all says how each is set
-    for word, behind in zip(words, (*words[1:], ""), strict=True):
+    for word, behind in zip(words, (*words, "")[1:], strict=True):
         typed, equals, text = word.partition("=")
         name = _name(typed, chinese=chinese)
         field = NAMES[name][0]

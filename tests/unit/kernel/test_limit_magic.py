@@ -90,9 +90,9 @@ def test_what_was_meant_is_said(typed: str, told: str) -> None:
     assert read_line(["pids=200", "cpu=2"], chinese=False).limits == (("pids", 200), ("cpu_count", 2.0))
 
 
-@pytest.mark.parametrize("typed", ["--help", "-h", "help"])
-def test_who_asks_for_help_gets_the_page(typed: str) -> None:
-    assert read_line([typed], chinese=False) == LimitChange()
+@pytest.mark.parametrize("typed", ["", "--help", "-h", "help"])
+def test_who_asks_for_nothing_or_for_help_gets_the_page(typed: str) -> None:
+    assert read_line(typed.split(), chinese=False) == LimitChange()
 
 
 @pytest.mark.parametrize("chinese", [False, True])
