@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.plan import MountEntry
 
 _SKELETON_BYTES = 32 * 1024 * 1024
+_MANY_HIDDEN = 1000
+"""With more covered names (many homes in one folder) they lie apart: cells need the inodes of their own layer."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _SAFE = MountFlags.NOSUID | MountFlags.NODEV
 _SEALED = MountAttributes.RDONLY | MountAttributes.NOSUID | MountAttributes.NODEV
@@ -232,6 +234,11 @@ def _overlay(context: BootContext, entry: MountEntry, target: str) -> None:
         os.chmod(f"{layer}/{name}", mode & 0o777 | 0o700)
     if entry.hidden:
         os.mkdir(f"{layer}/hidden", 0o755)
+        if len(entry.hidden) > _MANY_HIDDEN:
+            inodes = 4 * len(entry.hidden)  # with the folders that they lie in
+            mounts.mount(
+                "sentinel-hidden", f"{layer}/hidden", "tmpfs", _SAFE, f"size=1m,nr_inodes={inodes},mode=0755"
+            )
         cover_names(f"{layer}/hidden", lower, entry.hidden)
         lower = f"{layer}/hidden:{lower}"
     options = f"lowerdir={lower},upperdir={layer}/upper,workdir={layer}/work,userxattr"

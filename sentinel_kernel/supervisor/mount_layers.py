@@ -125,7 +125,7 @@ def _layer(task: Task, source: Source) -> list[int]:
     # Opened before anything is mounted: the staging place may lie above the folder.
     opened = [] if tree >= 0 else [_opened(one, "", top) for one in (real, work) if one]
     staging = task.staging
-    mounts.mount("sentinel-live", staging, "tmpfs", _SAFE, "size=256k,nr_inodes=4k,mode=0700")
+    mounts.mount("sentinel-live", staging, "tmpfs", _SAFE, "size=256k,nr_inodes=64k,mode=0700")
     for name in ("merged", "empty", "host", "hidden"):
         os.mkdir(f"{staging}/{name}", 0o755)
     if tree >= 0:

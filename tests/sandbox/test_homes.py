@@ -81,3 +81,31 @@ def test_what_is_hidden_in_a_home_is_not_seen(
     (profiles / "shows.json").write_text(json.dumps({"extends": "strict", "filesystem": {"mounts": mounts}}))
     (profiles / "shows.json").chmod(0o644)
     assert seen(supervised, workspace, folder, "shows", profile_directories=[str(profiles)]) == list(SHOWN)
+
+
+def test_many_homes_in_a_folder_take_nothing_of_what_cells_may_make(
+    supervised: Supervised, identity: Identity, place: Path
+) -> None:
+    homes = own_folder(identity, place / "homes")
+    homes.chmod(0o755)
+    file = place / "file"
+    file.touch()
+    for number in range(90):
+        one = homes / f"user{number}"
+        one.mkdir()
+        for name in (".bashrc", "shown", *(f".settings{entry}" for entry in range(190))):
+            (one / name).hardlink_to(file)
+    workspace = own_folder(identity, place / "work")
+    profiles = own_folder(identity, workspace / "profiles")
+    mounts = [{"path": str(homes), "mode": "ro"}]
+    (profiles / "shows.json").write_text(json.dumps({"extends": "strict", "filesystem": {"mounts": mounts}}))
+    (profiles / "shows.json").chmod(0o644)
+    count = f"""
+import json, os
+names = {{name for one in os.listdir({str(homes)!r}) for name in os.listdir({str(homes)!r} + "/" + one)}}
+json.dump([len(os.listdir({str(homes)!r})), sorted(names)], open({str(workspace / "answer.json")!r}, "w"))
+"""
+    payload = [supervised.python, "-c", count]
+    cause = supervised.run(workspace, payload, "shows", profile_directories=[str(profiles)])
+    assert (cause["kind"], cause["status"]) == ("exit", 0), cause
+    assert json.loads(supervised.saved_file("answer.json")) == [90, ["shown"]]
