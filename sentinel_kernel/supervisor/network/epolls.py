@@ -17,6 +17,7 @@ import time
 from sentinel_kernel.linux.epoll import EVERY, add, watches
 from sentinel_kernel.linux.process import open_thread, take_file
 from sentinel_kernel.record import Record
+from sentinel_kernel.supervisor.by_number import process_of
 from sentinel_kernel.supervisor.network.taken import close_file
 
 TYPE_CHECKING = False
@@ -86,7 +87,7 @@ class Watches:
         began = _spent()
         try:
             with _known_as(descriptor, number):
-                pidfd = open_thread(thread, thread)
+                pidfd = open_thread(thread, process_of(thread))
                 try:
                     for one in watching:
                         _register(pidfd, number, one)

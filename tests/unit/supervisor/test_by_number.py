@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from sentinel_kernel.supervisor import by_number, switching
+from sentinel_kernel.supervisor.network.epolls import Watches
 
 # In a process namespace of its own, where the next number can be chosen (proc_sys_kernel(5), ns_last_pid).
 DRIVER = """
@@ -186,6 +187,8 @@ def test_a_thread_beside_its_processs_first_is_set() -> None:
         by_number.set_processors(threads[0], process.pid, fewer)
         by_number.set_soft_limit(threads[1], process.pid, resource.RLIMIT_DATA, 1 << 40)
         assert os.sched_getaffinity(threads[0]) == fewer
+        # What watches a socket of such a thread is moved through a pidfd too.
+        Watches().move(threads[0], process.stdin.fileno(), process.stdin.fileno(), [])
         # Positive control: the one that was not meant keeps its own.
         assert os.sched_getaffinity(threads[1]) == all_of_them
         assert resource.prlimit(process.pid, resource.RLIMIT_DATA)[0] == 1 << 40
