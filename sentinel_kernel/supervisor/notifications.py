@@ -9,7 +9,7 @@ import time
 from collections import deque
 
 from sentinel_kernel.linux.memory import read_memory
-from sentinel_kernel.policy.action import ALLOW
+from sentinel_kernel.policy.action import ALLOW, ActionKind
 from sentinel_kernel.policy.asking import NOBODY
 from sentinel_kernel.policy.request import Request, pointer_copies
 from sentinel_kernel.policy.resource import OUTSIDE_NETWORK
@@ -167,21 +167,29 @@ class NotificationHandler:
         decision = self._policy.decide(notification.architecture, notification.number, notification.arguments)
         return decision.action == ALLOW
 
+    def _goes_on(self, request: Request) -> bool:
+        """Tell whether the policy in force lets a call go on, with or without a word."""
+        decision = self._policy.decide(request.architecture, request.number, request.arguments)
+        return decision.action.kind in (ActionKind.ALLOW, ActionKind.LOG)
+
     def _answer(
         self, notification: Notification, request: Request, registers: tuple[object, ...] | None
     ) -> bool:
         if request.copied and request.is_worker:
             self.addressed.append((time.monotonic(), request))
-        verdict = judge(request, self._policy)
-        if verdict.kind == CONTINUE and self.rung is not None and self.rung.takes(request.number):
-            if self.rung.answer(notification, request):
+        way_out = self.way_out
+        if way_out is not None and way_out.takes(request.number) and self._goes_on(request):
+            if way_out.answer(notification, request):
+                self.unsettled -= way_out.at_once
                 return False
-        elif verdict.kind == CONTINUE and self.way_out is not None and self.way_out.takes(request.number):
-            if self.way_out.answer(notification, request):
-                self.unsettled -= self.way_out.at_once
-                return False
-            if self.way_out.is_of_look_up(request):
+            verdict = judge(request, self._policy)
+            if way_out.is_of_look_up(request):
                 verdict = replace(verdict, report=False)
+            return self._carry_out(notification, request, registers, verdict)
+        verdict = judge(request, self._policy)
+        rung = self.rung if verdict.kind == CONTINUE else None
+        if rung is not None and rung.takes(request.number) and rung.answer(notification, request):
+            return False
         return self._carry_out(notification, request, registers, verdict)
 
     def _carry_out(
