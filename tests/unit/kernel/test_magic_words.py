@@ -67,5 +67,5 @@ def test_folders_that_went_with_a_sandbox_are_named_with_the_line_for_each(langu
     ]
     plain = MountWords(language).gone(mounts)["text/plain"]
     assert title in plain
-    for told in ("/mnt/data", "%sentinel_mount /srv/nc/data\n", '%sentinel_mount "/srv/my out" rw'):
+    for told in ("/mnt/data", "%sentinel_mount /srv/nc/data\n", "%sentinel_mount '/srv/my out' rw"):
         assert told in plain
