@@ -187,7 +187,14 @@ class HostedKernel:
         self._answering.start()
         # A client that connects too early tries again later, and each of its sockets at another moment.
         port = json.loads(Path(self.connection_file).read_text())["hb_port"]
-        wait_until(lambda: _listens(port), "the host has bound its sockets")
+        try:
+            wait_until(lambda: _listens(port) or self.process.poll() is not None, "the host is there", 60)
+            assert self.process.poll() is None, self.log.read_text()
+        except AssertionError:
+            self.control.close()
+            self.process.kill()
+            self.process.wait()
+            raise
         self.client = BlockingKernelClient(connection_file=self.connection_file)
         self.client.load_connection_file()
         self.client.start_channels()
