@@ -174,9 +174,9 @@ def _meter(
     name = names[1] if chinese else names[0]
     if used is None:
         return Meter(name, "尚无数据" if chinese else "not known yet", None, line)
-    if not allowed:
+    if not allowed or allowed < 0:
         return Meter(name, f"{shown(used)}（无限制）" if chinese else f"{shown(used)} (no limit)", None, line)
-    share = used / allowed
+    share = max(0.0, used / allowed)
     level = _level(share, chinese=chinese) if alarming else ""
     text = (
         f"{shown(used)} / {shown(allowed)}（{share * 100:.0f} %{level}）"

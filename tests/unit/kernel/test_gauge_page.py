@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sentinel_kernel.kernel import gauge_page
@@ -60,6 +60,8 @@ def rows(
 
 
 @given(st.lists(TOLD, max_size=5), LIMITS, st.booleans())
+@example([sample(0, disk_bytes=1 << 40)], {"disk_bytes": -1}, False)
+@example([sample(0, disk_bytes=-(1 << 40))], {"disk_bytes": 1}, True)
 def test_any_samples_make_a_picture_and_a_text(
     samples: list[dict[str, Any]], limits: dict[str, int | None], chinese: bool
 ) -> None:
