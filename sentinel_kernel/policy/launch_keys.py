@@ -39,6 +39,9 @@ _OTHERWISE: Final = (b"\\u00", b"\\x", b"\\\n", b"\\\r", b"\x00")
 
 _MAKES_A_KEY: Final = rb"[\w$-]{0,64}+[\"']?\s*+[:/]"
 
+_TEMPLATES: Final = (b"{{", b"{%")
+"""Of texts that some tools run; JSON has neither outside of them."""
+
 HINT_BYTES: Final = 16
 """No hint is longer."""
 
@@ -47,10 +50,11 @@ _COMMENT: Final = rb"/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
 _TOKEN: Final = re.compile(
     rb"(?P<quoted>\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"|'[^'\\]*+(?:\\.[^'\\]*+)*+')"
     rb"(?P<key>(?:\s|//[^\n]*+\n|" + _COMMENT + rb")*+:)?|//[^\n]*+|" + _COMMENT + rb"|"
-    rb"(?<![\w$-])(?P<bare>[\w$-]++)\s*+:|(?P<endless>/\*|[\"'])",
+    rb"(?<![\w$-])(?P<bare>[\w$-]++)(?:\s|//[^\n]*+\n|" + _COMMENT + rb")*+:|(?P<endless>/\*|[\"'\\])",
     re.DOTALL,
 )
-"""JSON, and what lenient readers take for it: comments, single quotes, keys without any.
+"""JSON, and what lenient readers take for it: comments, single quotes, keys without any. Letters of those that are
+written otherwise count as what has no end.
 
 No part of a text is read more than a few times, whatever is in it: what has no end ends it, words are tried from
 their first letter alone, and nothing is given back once it was taken.
@@ -83,11 +87,13 @@ _WORD: Final = re.compile(r"\$schema|[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 def may_say(part: bytes) -> bool:
     """Tell whether a part of a text has anything that such a key could be made of."""
     low = part.lower()
-    return any(one in low for one in (*_PARTS, *_OTHERWISE))
+    return any(one in low for one in (*_PARTS, *_OTHERWISE, *_TEMPLATES))
 
 
 def says_what_to_run(text: bytes) -> bool:
     """Tell whether a key of ``text`` is of that kind, and its value can be run; what can't be told counts as one."""
+    if any(one in text for one in _TEMPLATES):
+        return True
     if not _is_likely(text.lower()):
         return False
     if b"\x00" in text:
