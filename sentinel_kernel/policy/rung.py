@@ -50,6 +50,7 @@ _OF_TERMINALS = ArgumentTest(
 )  # 'T' of <asm-generic/ioctls.h>: FIONREAD and FIONBIO among them
 # Of <asm-generic/fcntl.h> and <linux/fcntl.h>.
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _F_SETLEASE, _F_NOTIFY = 8, 10, 15, 1024, 1026
+_RENAME_WHITEOUT = 4  # <linux/fs.h>
 _OWNERS = (0x8901, 0x8902)  # FIOSETOWN and SIOCSPGRP of <asm-generic/sockios.h>
 
 _OF_RUNG: Final = "on the landlock rung the sandbox has none of its own, and this one is the machine's"
@@ -79,6 +80,12 @@ RULES: Final[tuple[FixedRule, ...]] = (
         NOTIFY,
         "by this limit the sandbox's processes are found",
         only_in=((_equals(0, RLIMIT_LOCKS),),),
+    ),
+    FixedRule(
+        ("renameat2",),
+        Action(ActionKind.ERRNO, errno.EINVAL),  # as of file systems that have no such thing
+        "a whiteout would stay behind, a device that Landlock does not keep from being made",
+        only_in=((ArgumentTest(4, _RENAME_WHITEOUT, _RENAME_WHITEOUT),),),
     ),
     FixedRule(("inotify_add_watch",), NOTIFY, "Landlock does not keep it from folders that are not shown"),
     FixedRule(
