@@ -430,6 +430,15 @@ signal.pause()
 def test_what_outlives_its_warden_is_ended(
     someone: Identity, place: Path, killed: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    # Another sandbox of the user's that starts just now, in a test beside this one, may be the one that ends them.
+    told = [_outlived(someone, place, killed, capfd)]
+    while not any("3 processes of a sandbox on the landlock rung had outlived" in one for one in told):
+        assert len(told) < 4, told
+        told.append(_outlived(someone, place, killed, capfd))
+
+
+def _outlived(someone: Identity, place: Path, killed: str, capfd: pytest.CaptureFixture[str]) -> str:
+    """Kill what keeps a sandbox; return what was said as that which it left had ended."""
     script = place / "work" / "straying.py"
     script.write_text(_STRAYING)
     script.chmod(0o644)
@@ -452,7 +461,7 @@ def test_what_outlives_its_warden_is_ended(
             supervised.wait("worker_died")
             wait_until(lambda: not _left(supervisor), "what it left has ended")
     if killed == "both":
-        assert sorted(_left(supervisor)) == sorted(left)
+        assert set(_left(supervisor)) <= set(left)
         # Of the user's on the full rung, where there is one by then.
         machine = machine_of(someone) if someone.uid == 0 else ()
         with Supervised(someone, place / "state", command_prefix=machine) as again:
@@ -462,8 +471,7 @@ def test_what_outlives_its_warden_is_ended(
     assert told.pop("its mark") > 0
     refused = ("by prlimit", "by prlimit, of a number", "by setrlimit")
     assert (len(left), told) == (3, {**dict.fromkeys(refused, errno.EPERM), "another limit": 0})
-    told_of = capfd.readouterr().err
-    assert "3 processes of a sandbox on the landlock rung had outlived" in told_of, told_of
+    return capfd.readouterr().err
 
 
 def _parent(pid: int) -> int:
