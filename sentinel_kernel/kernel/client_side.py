@@ -85,6 +85,7 @@ class ClientSide:
             frames = outer.receive(socket)
             if frames is None:
                 return False
+            self._host.loop.catch_up()
             try:
                 request = read_request(channel, frames, self._host.session)
                 self._host.firewall.note(request)

@@ -7,6 +7,8 @@ import signal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from sentinel_kernel.kernel.host import Host
 
 
@@ -19,18 +21,27 @@ def watch_ends(host: Host) -> None:
 def _watch_signals(host: Host) -> None:
     """Take SIGINT as an interrupt (some clients know no other), SIGTERM and SIGHUP as the end."""
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda _number, _frame: None)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    arrived: set[int] = set()
 
-    def received(_events: int) -> None:
-        numbers = os.read(reader, 64)
-        if set(numbers) - {signal.SIGINT}:
+    def noted(number: int, _frame: FrameType | None) -> None:
+        arrived.add(number)
+        host.loop.before_next = act
+
+    def act() -> None:
+        numbers = set(arrived)
+        arrived.difference_update(numbers)
+        if numbers - {signal.SIGINT}:
             host.lifecycle.stop()
-        else:
+        elif numbers:
             host.interrupt()
 
-    host.loop.watch(reader, received)
+    def woken(_events: int) -> None:
+        os.read(reader, 64)  # the handlers have run by now, and the loop calls what they asked for
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, noted)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    host.loop.watch(reader, woken)
 
 
 def _watch_parent(host: Host) -> None:

@@ -43,6 +43,9 @@ class Loop:
         self.on_fault: Callable[[Exception], None] | None = None
         """Told of what a call raised that was made from here; without it, ``run`` raises it."""
 
+        self.before_next: Callable[[], None] | None = None
+        """What a signal's handler asked for: called before anything that arrived after the signal is taken."""
+
     def watch(self, fd: int, call: Callable[[int], None], events: int = READ) -> None:
         """Call ``call(events)`` whenever ``fd`` is ready for one of ``events``, or hung up."""
         self._calls[fd] = call
@@ -77,6 +80,16 @@ class Loop:
                     raise
                 self.on_fault(fault)
 
+    def catch_up(self) -> None:
+        """Do what a signal asked for that came before now.
+
+        A poll that found input does not tell of the signal that came while it waited; and who reads one message
+        after another asks between them.
+        """
+        if self.before_next is not None:
+            call, self.before_next = self.before_next, None
+            call()
+
     def stop(self) -> None:
         """Let ``run`` return."""
         self._running = False
@@ -95,7 +108,9 @@ class Loop:
         return max(0.0, self._timers[0][0] - time.monotonic())
 
     def _step(self, seconds: float) -> None:
-        for fd, events in self._epoll.poll(seconds):
+        ready = self._epoll.poll(seconds)
+        self.catch_up()
+        for fd, events in ready:
             call = self._calls.get(fd)
             if call is not None:  # an earlier call of this round may have forgotten it
                 call(events)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import time
 
@@ -11,7 +12,6 @@ from sentinel_kernel.abi.sched import CloneFlags
 from sentinel_kernel.boot.context import BootContext
 from sentinel_kernel.boot.sequence import boot
 from sentinel_kernel.errors import BootError
-from sentinel_kernel.linux.process import die_with_parent
 from sentinel_kernel.linux.seccomp import Listener
 from sentinel_kernel.supervisor.channels import LESSER
 from sentinel_kernel.supervisor.meeting_place import base_directory
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.private_folder import PrivateFolders
 
 _END_SECONDS = 5.0
+_SWEEP_SECONDS = 60
 _WORD_BYTES = 64
 _gone: list[int] = []
 """Wardens that have said their last word and remove their folders yet, and the process that sweeps."""
@@ -147,8 +148,9 @@ def sweep(note: str = "") -> None:
         from sentinel_kernel.supervisor.strays import any_marked, end_strays  # noqa: PLC0415 - as above
 
         alone(())
+        # Not only until the supervisor ends: a kernel whose warden was killed may be closed at once, and be the last.
+        signal.alarm(_SWEEP_SECONDS)
         end_strays()
-        die_with_parent()
         sweep_private_folders()
         if note and not any_marked():
             os.unlink(note)
