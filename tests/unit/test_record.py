@@ -66,3 +66,32 @@ def test_a_mutable_default_is_made_anew() -> None:
 def test_there_are_slots_and_a_readable_form() -> None:
     assert not hasattr(Point(1), "__dict__")
     assert repr(Named(1)) == "Named(x=1, y=2, name='origin')"
+
+
+def test_a_class_of_which_many_are_made_means_the_same() -> None:
+    class Often(Record):
+        x: int
+        y: int = 2
+        more: list[int] = fresh(default_factory=list)
+
+    class Other(Often):
+        z: str = "z"
+
+    class Changing(MutableRecord):
+        x: int
+        more: list[int] = fresh(default_factory=list)
+
+    for _ in range(200):
+        assert as_dict(Often(1)) == {"x": 1, "y": 2, "more": []}
+        assert as_dict(Often(y=3, x=1, more=[4])) == {"x": 1, "y": 3, "more": [4]}
+        assert as_dict(Other(1)) == {"x": 1, "y": 2, "more": [], "z": "z"}
+        assert Often(1).more is not Often(1).more
+        changing = Changing(5)
+        changing.x = 6
+        assert as_dict(changing) == {"x": 6, "more": []}
+        for values, named in (((), {}), ((1, 2, [], 3), {}), ((1,), {"z": 1}), ((1,), {"x": 1})):
+            with pytest.raises(TypeError, match="Often"):
+                Often(*values, **named)
+        with pytest.raises(AttributeError, match="frozen"):
+            Often(1).x = 2
+        assert replace(Other(1), y=9) == Other(1, 9)
