@@ -116,22 +116,22 @@ _WHY = {
     ),
     "secret": (
         (
-            "it is hidden from every cell ({detail}): keys, passwords or settings lie there. HINT → "
-            "Copy what the cell needs into the notebook's folder."
+            "it is hidden from every cell ({detail}): keys, passwords, settings or what Sentinel saves lie there. "
+            "HINT → Copy what the cell needs into the notebook's folder."
         ),
         (
-            "它对所有单元格隐藏（{detail}）：其中有密钥、密码或设置。HINT → 请把单元格所需内容复制到"
-            "笔记本所在文件夹。"
+            "它对所有单元格隐藏（{detail}）：其中有密钥、密码、设置或 Sentinel 保存的文件。HINT → "
+            "请把单元格所需内容复制到笔记本所在文件夹。"
         ),
     ),
     "secret_inside": (
         (
-            "a profile hides {detail}, which is not there yet: in a folder that is written directly nothing "
-            "would cover it. HINT → Show it read-only: %sentinel_mount PATH ro"
+            "{detail} is hidden from every cell, and is not there yet: in a folder that is written directly nothing "
+            "would cover it. HINT → Make it first, or show the folder read-only: %sentinel_mount PATH ro"
         ),
         (
-            "配置隐藏了 {detail}，而它尚不存在：在直接写入的文件夹中无法将其遮盖。HINT → 请以只读方式显示："
-            "%sentinel_mount PATH ro"
+            "{detail} 对所有单元格隐藏，而它尚不存在：在直接写入的文件夹中无法将其遮盖。HINT → 请先创建它，"
+            "或以只读方式显示该文件夹：%sentinel_mount PATH ro"
         ),
     ),
     "special": (

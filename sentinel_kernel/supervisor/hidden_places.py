@@ -6,7 +6,9 @@ import os
 
 from sentinel_kernel.audit.place import REQUIRED, hidden_folder, read_audit_settings, settings_beside
 from sentinel_kernel.errors import BootError
+from sentinel_kernel.policy.plan import is_within
 from sentinel_kernel.policy.planning import hidden_paths
+from sentinel_kernel.workspace.store import artifact_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +32,25 @@ def hidden_places(
     paths = hidden_paths(request.workspace, home, hidden)
     # A hidden name may be a link into a folder that is shown too: what it leads to is hidden with it.
     return (*hidden, *(real for path in paths if (real := os.path.realpath(path)) != path)), paths
+
+
+def saved_files(workspace: str) -> str:
+    """Return the folder of saved files, which no sandbox may see.
+
+    Raises:
+        BootError: the notebook's folder lies in it: all of it would be hidden, or what others saved be shown.
+
+    """
+    store = artifact_store()
+    if not is_within(os.path.realpath(workspace), os.path.realpath(store)):
+        return store
+    raise BootError(
+        "artifacts",
+        0,
+        f"The notebook's folder lies in {store}, where files of ended sandboxes are saved, and no cell may see those.",
+        "Set SENTINEL_ARTIFACTS to a folder of its own (a new one below the notebook's will do), or unset it, or open "
+        "the notebook in another folder; then restart the kernel.",
+    )
 
 
 def audit_folder(request: StartRequest) -> str:

@@ -23,6 +23,8 @@ class Leftovers:
         """Save for ``life``."""
         self._life = life
         self._saving: Saving | None = None
+        self._told: set[str] = set()
+        """Which saved folders the host was told of by their own word."""
 
     @property
     def pending(self) -> bool:
@@ -76,6 +78,8 @@ class Leftovers:
     def tell_of_earlier(self, kernel: str) -> None:
         """Tell the host, once, of what was saved when its predecessor of the same name ended."""
         for path, files, left_out in take_words(artifact_store(), kernel):
+            # It may be one of this supervisor's, which is saved and whose files process has yet to say so.
+            self._told.add(path)
             fields = {"path": path, "files": files, "bytes": 0, "skipped": [], "left_out": left_out}
             self._life.host.event("artifacts", fields)
 
@@ -84,7 +88,7 @@ class Leftovers:
             from sentinel_kernel.supervisor.saving import Saving  # noqa: PLC0415 - where files have changed alone
 
             life = self._life
-            self._saving = Saving(lambda: life.host, lambda: life.ending or life.host.gone)
+            self._saving = Saving(lambda: life.host, lambda: life.ending or life.host.gone, self._told)
             life.keepers.append(self._saving)
         return self._saving
 

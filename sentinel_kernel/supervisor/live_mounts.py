@@ -21,7 +21,7 @@ from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.mount_layers import Task
 from sentinel_kernel.supervisor.mount_work import discard, sweep
 from sentinel_kernel.supervisor.showing import run
-from sentinel_kernel.workspace.store import artifact_store
+from sentinel_kernel.workspace.store import own_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def _surroundings(current: Current) -> Surroundings:
     """Return what is covered in the sandbox, and where the host loads code from."""
     home = os.path.realpath(os.environ.get("HOME") or "/")
     preparation = current.preparation
-    hidden = [*preparation.hidden, os.path.dirname(artifact_store())]
+    hidden = [*preparation.hidden, own_data(os.environ)]
     paths = hidden_paths(preparation.plan.workspace, home, hidden)
     real = [os.path.realpath(path) for path in paths]
     run = [
@@ -307,7 +307,7 @@ def _surroundings(current: Current) -> Surroundings:
 
 
 def _work_folders() -> str:
-    return os.path.join(os.path.dirname(artifact_store()), "work")
+    return os.path.join(own_data(os.environ), "work")
 
 
 def _be_helper(sock: socket.socket, current: Current, task: Task) -> NoReturn:

@@ -15,12 +15,11 @@ from sentinel_kernel.record import Record, replace
 from sentinel_kernel.supervisor.backend import VARIABLE
 from sentinel_kernel.supervisor.facts import available_memory_bytes, gather_facts
 from sentinel_kernel.supervisor.filter import build_filter
-from sentinel_kernel.supervisor.hidden_places import hidden_places
+from sentinel_kernel.supervisor.hidden_places import hidden_places, saved_files
 from sentinel_kernel.supervisor.home_entries import covered_at_start
 from sentinel_kernel.supervisor.interpreter import python_paths
 from sentinel_kernel.supervisor.meeting_place import base_directory
 from sentinel_kernel.supervisor.worker_link import init_argv
-from sentinel_kernel.workspace.store import artifact_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,7 +183,7 @@ def prepare(
         request.python, request.python_facts, interpreter_cache() if request.cached else "", writable
     )
     # Ours too: what was saved from other sandboxes, the filters that the next one will trust, the doors of spares.
-    ours = (artifact_store(), cache_directory(), interpreter_cache(), base_directory())
+    ours = (saved_files(request.workspace), cache_directory(), interpreter_cache(), base_directory())
     hidden, named = hidden_places(request, home, (*profile.filesystem.hidden, *request.hidden, *ours))
     facts = gather_facts(request.workspace, python, package_directory, identity, hidden)
     if profile.filesystem.rootfs:

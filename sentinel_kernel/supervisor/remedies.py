@@ -6,6 +6,7 @@ import errno as errno_numbers
 
 from sentinel_kernel.errors import BootError, ProfileError, SentinelError
 from sentinel_kernel.policy.profile import NoProfileError
+from sentinel_kernel.workspace.store import artifact_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +78,16 @@ def _words(  # noqa: PLR0911 - one return a kind of failure
         from sentinel_kernel.audit.chinese import chinese  # noqa: PLC0415 - only where a lab's audit can't be
 
         return error.message, chinese(error.message), error.remedy, chinese(error.remedy)
+    if step == "artifacts":
+        return (
+            error.message,
+            f"笔记本所在文件夹位于 {artifact_store()} 之内：该处保存已结束沙箱的文件，任何单元格都不得看到。",
+            error.remedy,
+            (
+                "请将 SENTINEL_ARTIFACTS 设为一个专用文件夹（可以是笔记本所在文件夹下的新文件夹），或取消设置，"
+                "或在其他文件夹中打开笔记本；然后重启内核。"
+            ),
+        )
     if step == "mount_tree":
         return (
             f"A folder could not be mounted: {error.message}",

@@ -15,7 +15,7 @@ from sentinel_kernel.workspace.store import word_was_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
     from typing import Any
 
     from sentinel_kernel.supervisor.held_folders import HeldFolders
@@ -50,10 +50,13 @@ class _Rescue(MutableRecord):
 class Saving(Keeper):
     """The files of sandboxes that have ended."""
 
-    def __init__(self, host: Callable[[], HostLink], last: Callable[[], bool]) -> None:
-        """Tell ``host``; ``last`` tells whether no cell of it is left to say it in."""
+    def __init__(
+        self, host: Callable[[], HostLink], last: Callable[[], bool], told: Container[str] = ()
+    ) -> None:
+        """Tell ``host``; ``last`` tells whether no cell of it is left to say it in, ``told`` has what it knows."""
         self._host = host
         self._last = last
+        self._told = told
         self._under_way: list[_Rescue] = []
         self._left: list[FilesProcess] = []
 
@@ -144,7 +147,8 @@ class Saving(Keeper):
     def _saved(self, one: _Rescue, fields: dict[str, Any]) -> None:
         self._under_way.remove(one)
         self._release(one)
-        if (fields["path"] or fields["skipped"]) and not fields.get("again"):
+        known = fields.get("again") or fields["path"] in self._told
+        if (fields["path"] or fields["skipped"]) and not known:
             host, last = self._host(), self._last()
             host.event(protocol.EVENT_ARTIFACTS, fields)
             if fields["path"] and not last and not host.gone:

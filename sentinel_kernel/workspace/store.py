@@ -99,10 +99,15 @@ def artifact_store() -> str:
     return read_store_settings(os.environ).folder
 
 
-def _default(environment: Mapping[str, str]) -> str:
-    """Return the folder where nobody says otherwise (XDG base directory specification)."""
+def own_data(environment: Mapping[str, str]) -> str:
+    """Return the folder of what is Sentinel's own and lasts (XDG base directory specification)."""
     data = environment.get("XDG_DATA_HOME") or os.path.join(environment.get("HOME") or "/", ".local", "share")
-    return os.path.join(data, "sentinel-kernel", "artifacts")
+    return os.path.join(data, "sentinel-kernel")
+
+
+def _default(environment: Mapping[str, str]) -> str:
+    """Return the folder where nobody says otherwise."""
+    return os.path.join(own_data(environment), "artifacts")
 
 
 def _bytes(text: str) -> int:

@@ -40,7 +40,7 @@ def boxes(exchange: Exchange) -> list[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with data, results and a home beside the notebook's."""
     folder = tmp_path_factory.mktemp("mounting")
-    for name in ("data", "results", "agreed", "home/.ssh", "home/rivers"):
+    for name in ("data", "results", "agreed/saved", "home/.ssh", "home/rivers"):
         (folder / name).mkdir(parents=True)
     (folder / "data" / "table.csv").write_text("a\n1\n")
     (folder / "home" / "rivers" / "elbe.txt").write_text("1094 km")
@@ -64,6 +64,7 @@ def book(folder: Path) -> Iterator[Notebook]:
         HOME=str(folder / "home"),
         XDG_STATE_HOME=str(folder / "state"),
         SENTINEL_WRITABLE=f"/nowhere:{folder / 'agreed'}",
+        SENTINEL_ARTIFACTS=str(folder / "agreed" / "saved"),
         SENTINEL_PROFILE="writing",
         SENTINEL_SPARE="off",
     ) as running:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from sentinel_kernel.errors import ProfileError
+from sentinel_kernel.errors import BootError, ProfileError
 from sentinel_kernel.policy.profile import find_profile
 from sentinel_kernel.policy.shipped import shipped_directory
+from sentinel_kernel.supervisor.hidden_places import saved_files
 from sentinel_kernel.supervisor.remedies import describe
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_the_place_of_a_profiles_mistake_is_told_in_both_languages() -> None:
@@ -34,3 +40,20 @@ def test_a_profile_that_there_is_not_is_corrected_where_it_is_named() -> None:
         assert "mistake" not in told[f"cause_{language}"]
         assert "SENTINEL_PROFILE" in told[f"remedy_{language}"]
         assert "web" in told[f"remedy_{language}"]
+
+
+def test_a_notebook_in_the_folder_of_saved_files_is_told_where_to_put_those(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", str(tmp_path))
+    for workspace in (tmp_path, tmp_path / "notebooks"):
+        with pytest.raises(BootError) as caught:
+            saved_files(str(workspace))
+        told = describe(caught.value)
+        for language in ("en", "zh"):
+            assert str(tmp_path) in told[f"cause_{language}"]
+            assert "SENTINEL_ARTIFACTS" in told[f"remedy_{language}"]
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", str(tmp_path / "notebooks" / "saved"))
+    assert saved_files(str(tmp_path / "notebooks")) == str(
+        tmp_path / "notebooks" / "saved"
+    )  # positive control

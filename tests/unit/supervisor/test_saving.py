@@ -6,12 +6,16 @@ import errno
 import os
 import select
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+from waiting import wait_until
 
 from sentinel_kernel.policy.committable import Surroundings
 from sentinel_kernel.supervisor import files_process
 from sentinel_kernel.supervisor import saving as module
 from sentinel_kernel.supervisor.held_folders import HeldFolder, HeldFolders
+from sentinel_kernel.supervisor.leftovers import Leftovers
 from sentinel_kernel.supervisor.saving import Saving
 from sentinel_kernel.workspace.setup import FilesSetup
 from sentinel_kernel.workspace.store import read_store_settings
@@ -70,6 +74,23 @@ def test_a_fork_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert [(fields["files"], fields["skipped"]) for fields in host.told] == [(1, [])]
     assert len(list(tmp_path.rglob("results.csv"))) == 2
     saving.close()
+
+
+def test_what_the_next_start_has_told_of_already_is_not_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files_process, "MEMORY_BYTES", 8 << 30)
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", str(tmp_path / "store"))
+    host = Host()
+    leftovers = Leftovers(SimpleNamespace(host=host, ending=False, keepers=[]))  # type: ignore[arg-type]
+    setup = FilesSetup("k", read_store_settings(os.environ), Surroundings())
+    leftovers._savers().save(_held(tmp_path), setup, None)
+    wait_until(lambda: any((tmp_path / "store").glob("[0-9]*/untold")), "it is saved, and nobody was told")
+    leftovers.tell_of_earlier("k")
+    assert [fields["files"] for fields in host.told] == [1]
+    leftovers._savers().close()
+    assert not leftovers.pending
+    assert len(host.told) == 1
 
 
 def test_it_is_given_up_where_there_is_no_process_for_long(
