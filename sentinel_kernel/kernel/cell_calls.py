@@ -32,6 +32,8 @@ class CellCalls:
         self._lifecycle = lifecycle
         self._quiet_since: float | None = None
         self._spare_timer: Timer | None = None
+        self._interrupting: list[Callable[[], None]] = []
+        """Whom to tell that the worker was interrupted."""
 
     def begin_cell(self, fields: Json, begun: Callable[[], None]) -> None:
         """Have the workspace refreshed for a cell, which ``fields`` describe; then call ``begun``."""
@@ -59,7 +61,18 @@ class CellCalls:
         if link is None or link.gone or self._lifecycle.state is not State.READY:
             done()
             return
-        link.request(protocol.OP_INTERRUPT, {}, lambda _reply: done(), INTERRUPT_SECONDS)
+        self._interrupting.append(done)
+        link.request(protocol.OP_INTERRUPT, {}, lambda _reply: self._interrupted(done), INTERRUPT_SECONDS)
+
+    def worker_gone(self) -> None:
+        """Tell who waits for the worker's interruption, which a supervisor that is gone does not answer."""
+        for done in list(self._interrupting):
+            self._interrupted(done)
+
+    def _interrupted(self, done: Callable[[], None]) -> None:
+        if done in self._interrupting:
+            self._interrupting.remove(done)
+            done()
 
     def end_worker(self) -> None:
         """Have the worker ended that has said it leaves; its death is told as its own."""

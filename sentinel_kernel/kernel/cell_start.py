@@ -245,24 +245,26 @@ class CellStart:
             self.refuse(cell, error)
             return
 
-        def forward() -> None:
-            if host.lifecycle.inner is None:
-                return
-            host.lifecycle.inner[cell.request.channel].send(
-                unsigned(cell.request.identities, cell.request.parts)
-            )
-            host.execution.sent(cell)
-            host.summary.begins(cell)
-            if not preflight.refuses:
-                preflight.examine(cell)  # the worker has it: no cell waits for what is advice alone
-
         def begin() -> None:
-            host.cell_calls.begin_cell(begin_fields(cell), self._current(cell, forward))
+            forward = self._current(cell, lambda: self._forward(cell))
+            host.cell_calls.begin_cell(begin_fields(cell), forward)
 
         if cell.dry_run is None:
             begin()
         else:
             self._dry_run(cell, begin)
+
+    def _forward(self, cell: Cell) -> None:
+        host, inner = self._host, self._host.lifecycle.inner
+        if inner is None:
+            if host.lifecycle.state is State.UNAVAILABLE:
+                self._open(cell)  # which answers it
+            return
+        inner[cell.request.channel].send(unsigned(cell.request.identities, cell.request.parts))
+        host.execution.sent(cell)
+        host.summary.begins(cell)
+        if not host.preflight.refuses:
+            host.preflight.examine(cell)  # the worker has it: no cell waits for what is advice alone
 
     def _dry_run(self, cell: Cell, begin: Callable[[], None]) -> None:
         from sentinel_kernel.kernel.dry_run import DryRuns  # noqa: PLC0415 - few cells are one

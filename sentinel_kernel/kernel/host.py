@@ -243,6 +243,7 @@ class Host:
         cause["left"] = "leaving" in vars(self) and self.leaving.under_way
         if not self._end_running("SandboxDied", told, abort_waiting=not cause["left"]):
             self.displays.waiting.append(told)  # between cells: the next one says why it finds nothing
+        self.cell_calls.worker_gone()
         self.gauge.worker_gone()
         self.widgets.forget()  # as clients do when they hear the status below
         self.execution.last_count = 0  # the next worker counts anew, as after every restart

@@ -96,6 +96,9 @@ class Lifecycle:
         self._start_pending = True
         """The answer to the last start request is out: what is ready before it is an older sandbox."""
 
+        self._starts = 0
+        """How many sandboxes were asked for."""
+
         self._deaths: deque[float] = deque()
         self._answer_timer: Timer | None = None
         self._end_timer: Timer | None = None
@@ -112,7 +115,7 @@ class Lifecycle:
             self._not_started(supervisor)
             return
         self.link = SupervisorLink(self._loop, supervisor, self._on_event, self._supervisor_gone)
-        self.link.expect_first(self._on_started, START_SECONDS)
+        self.link.expect_first(self._newest_start(), START_SECONDS)
 
     def _start_sandbox(self, reason: str, first_execution_count: int = 1) -> None:
         """Ask for a fresh sandbox, of a fresh supervisor where the old one is gone."""
@@ -130,8 +133,9 @@ class Lifecycle:
                 reason,
                 extra,
                 own=own,
+                generation=self.generation,
             )
-            self.link.request(protocol.OP_START, request, self._on_started, START_SECONDS)
+            self.link.request(protocol.OP_START, request, self._newest_start(), START_SECONDS)
             return
         self._was_ready = False
         kept, self.kept = self.kept, Kept()
@@ -143,6 +147,7 @@ class Lifecycle:
                 extra_arguments=extra,
                 orphans=kept,
                 own=own,
+                generation=self.generation,
             )
         except (OSError, SentinelError) as error:
             self._not_started(error)
@@ -154,6 +159,12 @@ class Lifecycle:
     def _not_started(self, error: Exception) -> None:
         fault = self._settings.fault
         self._unavailable(forbidden(fault) if error is fault else no_supervisor(str(error)))
+
+    def _newest_start(self) -> Callable[[Json], None]:
+        """Return who is told of the answer to a start request; nobody is, once another sandbox was asked for."""
+        self._starts += 1
+        number = self._starts
+        return lambda reply: self._on_started(reply) if number == self._starts else None
 
     def _on_started(self, reply: Json) -> None:
         self._start_pending = False
@@ -212,6 +223,11 @@ class Lifecycle:
             told(event)
 
     def _open_channels(self, generation: int, fds: list[int]) -> None:
+        if self.state is State.READY:
+            # Whatever kept its death from being told: what it had is answered, and its cells don't wait for good.
+            cause = {"kind": "supervisor_error", "detail": "another worker is in its place"}
+            self._died(cause, restart=False)
+        self._cancel_timers()  # an end that was seen was that of the worker before
         self._close_inner()
         self.generation = generation
         self.ready = {}

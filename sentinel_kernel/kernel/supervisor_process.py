@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.settings import Settings
     from sentinel_kernel.kernel.spawning import EarlySupervisor
 
+_FIRST_REQUEST = 1
 _RUN = os.urandom(8).hex()
 """What the audit calls this kernel, from the host's start to its end."""
 
@@ -54,8 +55,12 @@ def start_request(
     extra_arguments: tuple[str, ...] = (),
     *,
     own: PersonsOwn | None = None,
+    generation: int = 0,
 ) -> dict[str, Any]:
-    """Return the request that makes a sandbox (``reason``: start, reset, profile or restart)."""
+    """Return the request that makes a sandbox (``reason``: start, reset, profile or restart).
+
+    ``generation`` is the number of the last worker that the host has had; the next one's is higher.
+    """
     own = own or PersonsOwn()
     return {
         "op": protocol.OP_START,
@@ -82,6 +87,7 @@ def start_request(
         # Under a lab's configuration, what a user could have put there beforehand is not heeded.
         "cached": settings.lab is None,
         "reason": reason,
+        "generation": generation,
         "limits": dict(own.limits),
         "granted_limits": list(own.granted_limits),
         "hosts": list(own.hosts),
@@ -126,12 +132,12 @@ def start_supervisor(
     settings: Settings,
     profile: str,
     reason: str,
-    first_request: int = 1,
     extra_arguments: tuple[str, ...] = (),
     *,
     orphans: Kept | None = None,
     own: PersonsOwn | None = None,
     early: EarlySupervisor | None = None,
+    generation: int = 0,
 ) -> SupervisorProcess:
     """Start a supervisor that makes a sandbox for ``profile`` at once, or have ``early`` do it, which is there.
 
@@ -142,7 +148,9 @@ def start_supervisor(
     """
     if settings.fault is not None:
         raise settings.fault
-    request = start_request(settings, first_request, profile, reason, extra_arguments, own=own)
+    request = start_request(
+        settings, _FIRST_REQUEST, profile, reason, extra_arguments, own=own, generation=generation
+    )
     kept = rendezvous.connect(request["kernel"]) if reason == "start" else None
     if kept is not None and (taken := _take_over(*kept, request)) is not None:
         if early is not None:
@@ -161,7 +169,7 @@ def start_supervisor(
             ours.close()
             raise
     ours.setblocking(False)
-    return SupervisorProcess(pid, ours, first_request)
+    return SupervisorProcess(pid, ours, _FIRST_REQUEST)
 
 
 def _ask(early: EarlySupervisor, request: dict[str, Any]) -> SupervisorProcess | None:

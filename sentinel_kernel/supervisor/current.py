@@ -365,9 +365,9 @@ def start_failure(current: Current, status: int | None) -> BootError:
     return BootError("start_worker", 0, f"The worker's interpreter {how}.\n{tail}".strip(), remedy)
 
 
-def cause_of(status: int) -> dict[str, Any]:
+def cause_of(status: object) -> dict[str, Any]:
     """Return a wait status (waitpid(2)) as the fields of a death's cause."""
-    if not 0 <= status <= _HIGHEST_STATUS:
+    if not isinstance(status, int) or not 0 <= status <= _HIGHEST_STATUS:
         return {"kind": "exit", "status": 0}  # no wait status: init is as hostile as what runs beside it
     if os.WIFSIGNALED(status):
         return {"kind": "signal", "signal": os.WTERMSIG(status)}

@@ -227,7 +227,7 @@ class Lifetime:
         held, descriptors = held_fields(current.sandbox.held, protocol.MAXIMUM_DESCRIPTORS)
         fields = {**ready_fields(current, self.generation), "held": held}
         self.host.event(protocol.EVENT_READY, fields, descriptors)
-        self._answer_start()  # what the host asks next is served behind the keepers
+        self.answer_start()  # what the host asks next is served behind the keepers
         self._kept = True
         for keeper in self.keepers:
             keeper.sandbox_ready(current, self.generation)
@@ -240,9 +240,10 @@ class Lifetime:
         self.phase = Phase.NONE
         self._deadline = None
         self.host.event(protocol.EVENT_UNAVAILABLE, describe(error))
-        self._answer_start({"message": str(error)})
+        self.answer_start({"message": str(error)})
 
-    def _answer_start(self, failure: dict[str, Any] | None = None) -> None:
+    def answer_start(self, failure: dict[str, Any] | None = None) -> None:
+        """Answer the start request that is open, if one is."""
         if self._start_id is not None:
             self.host.reply(self._start_id, ok=failure is None, fields=failure)
             self._start_id = None
@@ -278,8 +279,7 @@ class Lifetime:
             case "hello" if self.phase is Phase.FORKING:
                 self._greet(current, event.sender_pid)
             case "exit" if event.body.get("worker") and self.phase in (Phase.RUNNING, Phase.FORKING):
-                status = event.body.get("status")
-                self._worker_died(current, status if isinstance(status, int) else 0)
+                self._worker_died(current, event.body.get("status"))
             case "killed_all" if self.phase is Phase.CLEARING:
                 self._fork_again(current)
             case _:
@@ -311,7 +311,7 @@ class Lifetime:
         watch_calls(current, self._ledger, pid)
         self._ready(current)
 
-    def _worker_died(self, current: Current, status: int) -> None:
+    def _worker_died(self, current: Current, status: object) -> None:
         """Tell the host, then have everything else in the sandbox killed before a new worker is forked."""
         cause, self._killed_for = self._killed_for or cause_of(status), None
         if current.held_line is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
+import socket
 import sys
 import time
 
@@ -15,7 +17,6 @@ from sentinel_kernel.supervisor.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
     from typing import Any
 
@@ -94,6 +95,8 @@ class Service:
         if not self._left:
             self._left = True
             self._poll.unregister(self._host.sock)
+            with contextlib.suppress(OSError):  # a host that only counts as gone starts another supervisor
+                self._host.sock.shutdown(socket.SHUT_RDWR)
             if not self._session.life.ending and self._session.life.spare.there:
                 self._succession.open(self._session.kernel)
             self._session.life.end()

@@ -166,6 +166,9 @@ class Session:
 
     def start(self, identifier: object, message: dict[str, Any]) -> None:
         """Replace the sandbox, if any, by one that ``message`` asks for; answered once it is up or has failed."""
+        self.life.answer_start({"message": "another sandbox was asked for"})
+        # No number comes twice while a host lives, whichever supervisor it has: a death is told by it, once.
+        self.life.generation = max(self.life.generation, int(message.get("generation") or 0))
         if self._watchers is not None or message.get("payload"):
             self._configure(message)
             self._watch_keepers()
