@@ -109,6 +109,8 @@ def complete(
     first = (violation.cause == "package_absent" and not remedies) or (
         bool(remedies) and remedies[0].why == ALLOW_AFRESH
     )
+    if violation.loses_variables:
+        helps, remedies = unpromised(helps), tuple(map(_unpromised_remedy, remedies))
     hint = _joined(helps, hint) if first else _joined(hint, helps)
     return replace(violation, message=message, hint=hint, remedies=remedies)
 
@@ -143,6 +145,26 @@ def _as_done(
     return replace(violation, values={**violation.values, "does": does}) if does else violation
 
 
+_PROMISES = (
+    (" (variables stay)", "（变量会保留）"),
+    (", and the variables stay", "，变量会保留"),
+    ("; the variables stay", "；变量会保留"),
+    (" The variables stay.", "变量会保留。"),
+)
+"""What no words say where the variables are lost, in English and Chinese."""
+
+
+def unpromised(words: Text) -> Text:
+    """Return ``words`` without the promise that variables stay: what ended the sandbox has taken them."""
+    for english, chinese in _PROMISES:
+        words = Text(words.en.replace(english, ""), words.zh.replace(chinese, ""))
+    return words
+
+
+def _unpromised_remedy(remedy: Remedy) -> Remedy:
+    return remedy if remedy.why is None else replace(remedy, why=unpromised(remedy.why))
+
+
 _ENDED = Text("The sandbox was ended for it.", "沙箱因此被终止。")
 
 
@@ -151,8 +173,8 @@ def _set_limit(name: str) -> Text:
     if name not in MAGIC:
         return Text("", "")
     return Text(
-        f"%sentinel_limit shows what is in force, %sentinel_limit {MAGIC[name]}=... at a cell's top sets it.",
-        f"%sentinel_limit 可查看当前限制，在单元格开头用 %sentinel_limit {MAGIC[name]}=... 可以调整。",
+        f"`%sentinel_limit` at a cell's top shows what is in force ({MAGIC[name]}), how far it can be set, and how.",
+        f"在单元格首行写 `%sentinel_limit`，可查看当前限制（{MAGIC[name]}）、可设定的范围和写法。",
     )
 
 

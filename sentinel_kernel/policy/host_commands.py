@@ -146,10 +146,10 @@ def _installs_inside(violation: Violation, name: str, leeway: Leeway) -> str:
     if fetched(name, leeway):
         return f"%pip install --no-index {name}"
     profile = leeway.profile(violation.profile)
-    return f"%pip install {name}" if profile is not None and _has_index(profile.network) else ""
+    return f"%pip install {name}" if profile is not None and has_index(profile.network) else ""
 
 
-def _has_index(network: Network) -> bool:
+def has_index(network: Network) -> bool:
     """Tell whether an index of packages can be reached: one that the profile names, or pip's own."""
     if not network.leads_out:
         return False

@@ -41,6 +41,9 @@ _IDLE_BYTES = 300 * _MEBIBYTE
 _STACK_BYTES = 9 * _MEBIBYTE
 """What a thread takes: the usual stack (8 MiB, of which the limit counts all), and a little beside it."""
 
+_STEADY = 15 / 16
+"""How much of the memory's ceiling is proposed, where that is enough."""
+
 _IN_MEMORY = frozenset(("disk", "tmp", "shm"))
 """File systems in memory: what is written to them is part of the sandbox's memory, too."""
 
@@ -79,14 +82,18 @@ def _raised(name: str, violation: Violation, code: str | None, leeway: Leeway) -
     if allowed is None or not known or (most is not None and most <= allowed):
         return None
     need = _need(unit, code)
-    if name == "memory" and code and "Thread" in code:
-        need = Need(need.total + count_needed(code).single * _STACK_BYTES, need.single)
-    least = need.single if name != "memory" else need.single + _IDLE_BYTES
+    least = need.single
+    if name == "memory":
+        stacks = count_needed(code).single * _STACK_BYTES if code and "Thread" in code else 0
+        need = Need(need.total + stacks, need.single)
+        least += stacks + _IDLE_BYTES  # all threads are there at once
     if most is not None and least > most:
         return None  # even the ceiling is less than the cell's largest piece
     used = violation.limit.used if violation.limit is not None and violation.limit.used else 0
     growth = _GROWTH_OF_MEMORY if name == "memory" else _GROWTH_BEYOND_NEED if need.total else _GROWTH[unit]
     wished = max(growth * allowed, *(_wishes(name, need, used)))
+    if name == "memory":
+        most = _steady(most, max(least, allowed + _MEBIBYTE))
     value = wished if most is None else min(wished, most)
     text, value = _typed(value, unit, most)
     if value <= allowed:
@@ -95,6 +102,14 @@ def _raised(name: str, violation: Violation, code: str | None, leeway: Leeway) -
     if name in _IN_MEMORY:
         return _with_memory(raised, min(value, need.total or value / 2), leeway)
     return _with_threads(name, raised, code, leeway)
+
+
+def _steady(most: float | None, least: float) -> float | None:
+    """Return how much memory is proposed at most: a ceiling that is a share of what is free moves a little.
+
+    What is named has to be had as well when it is typed, in a sandbox that is made later.
+    """
+    return None if most is None else min(most, max(least, most * _STEADY))
 
 
 def _more_names(name: str, code: str | None, leeway: Leeway) -> Raise | None:
@@ -119,6 +134,8 @@ def _with_threads(name: str, raised: Raise, code: str | None, leeway: Leeway) ->
     allowed, (known, most) = leeway.sizes.get("pids"), leeway.most_of("pids")
     if name != "memory" or allowed is None or threads < allowed or not known:
         return raised
+    if most is not None and most < threads:
+        return None
     text, value = _typed(2 * threads if most is None else min(2 * threads, most), "count", most)
     return Raise({**raised.values, "pids": value}, f"{raised.line} pids={text}")
 
@@ -130,6 +147,7 @@ def _with_memory(raised: Raise, taken: float, leeway: Leeway) -> Raise | None:
         return raised
     if not known or (most is not None and most < taken + _IDLE_BYTES):
         return None
+    most = _steady(most, taken + _IDLE_BYTES)
     wished = 1.5 * taken + _IDLE_BYTES
     text, value = _typed(wished if most is None else min(wished, most), "bytes", most)
     return Raise({**raised.values, "memory_bytes": value}, f"{raised.line} memory={text}")

@@ -29,8 +29,11 @@ _WORDS: dict[str, tuple[str, str, str, str]] = {
     "host": (
         "{what} asks for a host that the profile '{profile}' does not let cells reach: this will be refused.",
         "{what} 要访问配置“{profile}”未允许单元格访问的主机：此操作会被拒绝。",
-        "`%sentinel_allow HOST` at the top of a cell asks you whether it may be reached.",
-        "在单元格首行写 `%sentinel_allow 主机名`，系统会询问您是否允许访问。",
+        (
+            "`%sentinel_allow HOST` (HOST: the host's name, e.g. github.com) at the top of a cell asks you whether it "
+            "may be reached."
+        ),
+        "在单元格首行写 `%sentinel_allow HOST`（HOST 为主机名，例如 github.com），系统会询问您是否允许访问。",
     ),
     "call": (
         "{what} makes the system call {syscall}, which the profile '{profile}' refuses.",

@@ -22,6 +22,7 @@ from sentinel_kernel.policy.repair import code_changes
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.showing_remedy import showing_remedies
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
+from sentinel_kernel.policy.typed_hosts import with_typed_host
 from sentinel_kernel.policy.violation import Remedy, Text
 from sentinel_kernel.record import replace
 
@@ -76,6 +77,9 @@ def remedies_for(violation: Violation, *, code: str | None, leeway: Leeway) -> t
     """
     if installs := installs_instead(violation, code, leeway):
         return tuple(installs)
+    opens = violation.resource == NETWORK and violation.syscall == "socket"
+    if opens or violation.resource == NAME_LOOKUP or violation.cause == "name_lookup":
+        violation = with_typed_host(violation, code) or violation
     if violation.cause in ("name_lookup", "network_unreachable") or violation.resource == OUTSIDE_NETWORK:
         at = violation.architecture or ARCHITECTURES[0].machine
         return allowing_afresh(violation, leeway) or allowing_elsewhere(violation, code, leeway, at)

@@ -6,7 +6,7 @@ from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
 from sentinel_kernel.policy.endless import endless_loop
-from sentinel_kernel.policy.host_commands import INSTALL_FETCHED, INSTALL_TYPED, INSTALL_UNSURE
+from sentinel_kernel.policy.host_commands import INSTALL_FETCHED, INSTALL_TYPED, INSTALL_UNSURE, has_index
 from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH, DATAGRAM, LOST_PROXY, UNRESOLVED, asks_for_hosts
 from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.limit_remedy import limit_of
@@ -41,14 +41,19 @@ _MAGIC = Text(
     "Put `{0}` at the top of the cell and run it again (variables stay).",
     "在单元格首行写 `{0}`，然后重新运行（变量会保留）。",
 )
+_MAGIC_ANEW = Text(
+    "Put `{0}` at the top of the cell and run it again, after the cells that define your variables.",
+    "在单元格首行写 `{0}`；先重新运行定义变量的单元格，再运行此单元格。",
+)
 _ALLOW_AFRESH = Text(
     "Put `{0}` at the top of the cell and run it again: you are asked whether it may be reached, and what becomes of "
     "the variables, as it takes a fresh sandbox.",
     "在单元格首行写 `{0}`，然后重新运行：系统会询问您是否允许访问，以及如何处理变量，因为这需要全新的沙箱。",
 )
 _ALLOW_WHICH = Text(
-    "`%sentinel_allow HOST` at the top of a cell asks you whether it may be reached.",
-    "在单元格首行写 `%sentinel_allow 主机名`，系统会询问您是否允许访问。",
+    "`%sentinel_allow HOST` (HOST: the host's name, e.g. github.com) at the top of a cell asks you whether it may be "
+    "reached.",
+    "在单元格首行写 `%sentinel_allow HOST`（HOST 为主机名，例如 github.com），系统会询问您是否允许访问。",
 )
 _CHANGED = Text(
     "%sentinel_explain shows the whole cell with that change.",
@@ -89,6 +94,13 @@ _COMMAND_TYPED = Text(
     "下面给出了需要在主机终端中运行的命令，其中的名称取自单元格中的 pip install：运行前请先核实该名称，"
     "因为安装会在沙箱外运行软件包的代码。以配置 web 启动的内核可直接在沙箱内安装；"
     "用 `sentinel-kernel wheels add` 预先下载后，任何内核也都可以。",
+)
+_INSTALLS_INSIDE = Text(
+    "Inside the sandbox `%pip install` works under a profile with an index of packages{0}, and under any profile, as "
+    "`%pip install --no-index`, from wheels that `sentinel-kernel wheels add` has fetched in a terminal before the "
+    "kernel started.",
+    "在沙箱内，`%pip install` 可在带软件包索引的配置{0}下使用；若在内核启动前已在终端用 `sentinel-kernel wheels add` "
+    "下载，则在任何配置下都可用 `%pip install --no-index` 安装。",
 )
 _MEANT = Text("Did you mean `{0}`?", "您是否想写 `{0}`？")
 _NONE = Text(
@@ -146,7 +158,9 @@ def remedy_hint(
 ) -> Text:
     """Return what is added to the hint of ``violation``, whose ``remedies`` are remedies_for()'s; may be empty."""
     if remedies:
-        return _of_first(remedies[0], killed=violation.outcome == "killed")
+        said = _of_first(remedies[0], violation)
+        installs = violation.cause == "package_absent" and remedies[0].kind == "command"
+        return _with_ways_inside(said, leeway) if installs else said
     says_all = violation.values.get("does") in (UNRESOLVED, LOST_PROXY)
     if not says_all and (violation.cause == "name_lookup" or violation.resource == NAME_LOOKUP):
         inside = _way_inside(violation, leeway)
@@ -200,14 +214,15 @@ def _way_inside(violation: Violation, leeway: Leeway) -> Text:
     return _NOTHING
 
 
-def _of_first(remedy: Remedy, *, killed: bool) -> Text:  # noqa: PLR0911 - one return a kind of remedy
+def _of_first(remedy: Remedy, violation: Violation) -> Text:  # noqa: PLR0911 - one return a kind of remedy
     if remedy.kind == "magic":
         switch = remedy.text.startswith("%sentinel_profile ") and not remedy.text.endswith("--carry")
         if switch and remedy.why == SWITCH_LOOPBACK:
             return _filled(_OPENS, remedy.text.split()[1])
-        if switch and killed and remedy.why == SWITCH_LIVES:
+        if switch and violation.outcome == "killed" and remedy.why == SWITCH_LIVES:
             return _filled(_REFUSES, remedy.text.split()[1])
-        typed = _ALLOW_AFRESH if remedy.why == ALLOW_AFRESH else _MAGIC
+        lost = violation.loses_variables
+        typed = _ALLOW_AFRESH if remedy.why == ALLOW_AFRESH else _MAGIC_ANEW if lost else _MAGIC
         return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(typed, remedy.text)
     if remedy.why in (SHOW, SHOWN):
         return _CHANGED  # the hint itself names the line and the place
@@ -221,6 +236,18 @@ def _of_first(remedy: Remedy, *, killed: bool) -> Text:  # noqa: PLR0911 - one r
     if remedy.why == INSTALL_TYPED:
         return _COMMAND_TYPED
     return _COMMAND_UNSURE if remedy.why == INSTALL_UNSURE else _COMMAND
+
+
+def _with_ways_inside(said: Text, leeway: Leeway) -> Text:
+    """Return ``said`` with how a cell itself can install a package, where sandboxes of that rung can."""
+    if leeway.rung != "full":
+        return said
+    index = next((profile.name for profile in leeway.profiles if has_index(profile.network)), "")
+    inside = Text(
+        _INSTALLS_INSIDE.en.format(f" ({index})" if index else ""),
+        _INSTALLS_INSIDE.zh.format(f"（{index}）" if index else ""),
+    )
+    return Text(f"{said.en} {inside.en}", said.zh + inside.zh)
 
 
 def _filled(words: Text, *values: str) -> Text:

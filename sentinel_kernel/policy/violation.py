@@ -29,6 +29,7 @@ OUTCOMES = {"refuse": "refused", "continue": "continued", "kill": "killed", "ask
 """A verdict's kind -> what became of the call."""
 
 _COMMAND_CHARACTERS = 120
+_ENDS = ("worker_killed", "worker_crashed")
 _NO_COPY: Mapping[int, bytes] = {}
 
 
@@ -146,6 +147,13 @@ class Violation(Record):
     message: Text | None = None
     hint: Text | None = None
     remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def loses_variables(self) -> bool:
+        """Whether the notebook's Python ended, so that its variables are lost."""
+        if self.cause == CALL:
+            return self.outcome == "killed"
+        return self.cause in _ENDS or (self.limit is not None and self.resource == "worker")
 
     def to_json(self) -> dict[str, Any]:
         """Return the violation as JSON values (violation.schema.json)."""

@@ -80,7 +80,7 @@ def _variants(violation: Violation) -> tuple[str, ...]:
         of_child = violation.cause == "child_killed"
         usual = limit.name if of_child else "death" if violation.resource == "worker" else limit.stage
         special = [f"{usual}-machine"] if values.get("machine") else []
-        if values.get("wanted") == "thread" and not values.get("machine"):
+        if values.get("wanted") == "thread" and not values.get("machine") and usual != "death":
             special.append("threads")
         if values.get("full_of") == "names":
             special.append("names")

@@ -181,9 +181,9 @@ def _words(limit: dict[str, Any], ceiling: int | None) -> str:
             f"{used}; the machine has too little memory left to allow more than {allowed} MiB. {kept}, work in smaller "
             "parts, or end other programs"
         )
-    wanted = "SIZE" if ceiling is not None and limit["allowed"] * 2 > ceiling else f"{2 * allowed}M"
+    at_most = ceiling is not None and limit["allowed"] * 2 > ceiling
+    raising = "%sentinel_limit shows how far it goes" if at_most else f"%sentinel_limit memory={2 * allowed}M"
     whose = "the limit set with %sentinel_limit" if limit["own"] else f"profile '{limit['profile']}'"
     return (
-        f"{used}; {whose} allows {allowed} MiB. {kept}, work in smaller parts, or raise the "
-        f"limit: %sentinel_limit memory={wanted}"
+        f"{used}; {whose} allows {allowed} MiB. {kept}, work in smaller parts, or raise the limit: {raising}"
     )

@@ -319,8 +319,9 @@ def test_the_folder_to_show_is_named_where_the_cell_names_it(path: str, code: st
     )
     done = complete(made, code=code, leeway=Leeway(tuple(SHIPPED), "datascience", workspace="/work/notes"))
     assert done.hint is not None
-    assert f"`%sentinel_mount {folder or 'FOLDER'}`" in done.hint.en
-    assert f"`%sentinel_mount {folder or '文件夹'}`" in done.hint.zh
+    typed = "`%sentinel_mount /data/survey`"  # an example, which can be typed as it stands
+    for hint, as_in in ((done.hint.en, f"as in {typed}"), (done.hint.zh, f"例如 {typed}")):
+        assert f"`%sentinel_mount {folder}`" in hint if folder else as_in in hint
 
 
 D_CSV = "import pandas as pd\npd.read_csv('/srv/nc/data/d.csv')"

@@ -207,7 +207,7 @@ def test_a_profile_that_shows_the_folder_is_offered() -> None:
     [
         (limited("memory", GIB), "import numpy as np\na = np.ones((20000, 10000))", "%sentinel_limit memory=4G"),
         (limited("memory", GIB), "x = bytearray(3 * 1024**3)", "%sentinel_limit memory=7G"),
-        (limited("memory", GIB), "x = bytearray(9 << 30)", "%sentinel_limit memory=10G"),
+        (limited("memory", GIB), "x = bytearray(9 << 30)", "%sentinel_limit memory=9600M"),
         (limited("memory", GIB), "x = [bytearray(1 << 20) for _ in range(4000)]", "%sentinel_limit memory=9G"),
         (limited("memory", GIB), None, "%sentinel_limit memory=4G"),
         (limited("pids", 128, "count"), "ts = [Thread(target=f) for _ in range(300)]",
