@@ -6,7 +6,11 @@ import ctypes
 import errno
 import os
 
-from sentinel_kernel.linux.libc import LIBC, NUMBERS, checked
+from sentinel_kernel.linux.libc import LIBC, NUMBERS, call_by_number, checked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _EPOLL_CTL_ADD = 1  # <linux/eventpoll.h>
 
@@ -41,12 +45,10 @@ class _Slot(ctypes.Structure):
     _fields_ = (("epoll", ctypes.c_uint32), ("number", ctypes.c_uint32), ("which", ctypes.c_uint32))
 
 
-_kcmp = LIBC[
-    "syscall"
-]  # a function of its own, whose arguments are converted at once: it is called for each open file
-_kcmp.restype = ctypes.c_long
-_kcmp.argtypes = [ctypes.c_long] * 5 + [ctypes.POINTER(_Slot)]
 _slot = _Slot()
+_SLOT_ADDRESS = ctypes.addressof(_slot)
+_KCMP = NUMBERS["kcmp"]
+_NO_SET = frozenset((errno.EINVAL, errno.EBADF))
 
 
 def watches(thread: int, epoll: int, number: int, which: int = 0) -> bool | None:
@@ -60,11 +62,31 @@ def watches(thread: int, epoll: int, number: int, which: int = 0) -> bool | None
 
     """
     _slot.epoll, _slot.number, _slot.which = epoll, number, which
-    result = _kcmp(NUMBERS["kcmp"], os.getpid(), thread, _KCMP_EPOLL_TFD, 0, _slot)
-    if result >= 0:
+    return _asked(os.getpid(), thread)
+
+
+def sets_among(thread: int, files: Iterable[int], number: int) -> Iterator[tuple[int, bool | OSError]]:
+    """Yield those open files of a thread that are sets, and whether each watches ``number``; or why that is not told.
+
+    As :func:`watches`, for many files of which few are sets. Others may ask meanwhile.
+    """
+    own = os.getpid()
+    for file in files:
+        _slot.epoll, _slot.number, _slot.which = file, number, 0
+        try:
+            watching = _asked(own, thread)
+        except OSError as error:
+            yield file, error
+            continue
+        if watching is not None:
+            yield file, watching
+
+
+def _asked(own: int, thread: int) -> bool | None:
+    if call_by_number(_KCMP, own, thread, _KCMP_EPOLL_TFD, 0, _SLOT_ADDRESS) >= 0:
         return True
     error = ctypes.get_errno()
-    if error in (errno.EINVAL, errno.EBADF):
+    if error in _NO_SET:
         return None  # another kind of file, or none any more
     if error == errno.ENOENT:
         return False

@@ -25,6 +25,18 @@ LIBC.umount2.restype = ctypes.c_int
 LIBC.umount2.argtypes = [ctypes.c_char_p, ctypes.c_int]
 
 
+_NUMBERED: Final = LIBC["syscall"]  # a function of its own, whose arguments are converted at once
+_NUMBERED.restype = ctypes.c_long
+_NUMBERED.argtypes = [ctypes.c_long] * 7
+_UNUSED: Final = (0,) * 6
+
+
+def call_by_number(number: int, *arguments: int) -> int:
+    """Make a system call (syscall(2)) of integers, for callers of many; negative where ctypes has an errno."""
+    result: int = _NUMBERED(number, *arguments, *_UNUSED[len(arguments) :])
+    return result
+
+
 def checked(result: int, what: str) -> int:
     """Return ``result``, or raise OSError with errno and ``what`` when it is negative."""
     if result < 0:
@@ -40,6 +52,8 @@ def system_call(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]
         OSError: the call failed; the message names it.
 
     """
+    if all(type(value) is int for value in arguments):
+        return checked(call_by_number(NUMBERS[name], *arguments), name)  # type: ignore[arg-type]
     converted = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
     result: int = LIBC.syscall(ctypes.c_long(NUMBERS[name]), *converted)
     return checked(result, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 
-from sentinel_kernel.linux.libc import LIBC, NUMBERS
+from sentinel_kernel.linux.libc import LIBC, NUMBERS, call_by_number
 
 _PAGE_BYTES = 4096
 
@@ -14,6 +14,14 @@ class _Vector(ctypes.Structure):
     """``struct iovec``."""
 
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+# Most reads are short, within one page, and of them there are many: one connection's address each. This process has one
+# thread, and a fork of its has copies.
+_READ = NUMBERS["process_vm_readv"]
+_buffer = (ctypes.c_char * _PAGE_BYTES)()
+_one_local, _one_remote = _Vector(ctypes.addressof(_buffer), 0), _Vector(0, 0)
+_ONE_LOCAL, _ONE_REMOTE = ctypes.addressof(_one_local), ctypes.addressof(_one_remote)
 
 
 def read_memory(process: int, address: int, length: int) -> bytes:
@@ -28,6 +36,11 @@ def read_memory(process: int, address: int, length: int) -> bytes:
     """
     if length <= 0 or address <= 0 or address + length >= 1 << 64:
         return b""
+    if length <= _PAGE_BYTES and (address ^ (address + length - 1)) < _PAGE_BYTES:
+        _one_local.length = _one_remote.length = length
+        _one_remote.base = address
+        count = call_by_number(_READ, process, _ONE_LOCAL, 1, _ONE_REMOTE, 1, 0)
+        return _buffer[:count] if count >= 0 else _none_read()  # type: ignore[return-value]
     buffer = ctypes.create_string_buffer(length)
     local = _Vector(ctypes.addressof(buffer), length)
     # One remote vector per page: a partial transfer then ends at the page boundary instead of failing whole.
@@ -38,21 +51,18 @@ def read_memory(process: int, address: int, length: int) -> bytes:
         vectors.append(_Vector(position, end - position))
         position = end
     remote = (_Vector * len(vectors))(*vectors)
-    count: int = LIBC.syscall(
-        ctypes.c_long(NUMBERS["process_vm_readv"]),
-        ctypes.c_long(process),
-        ctypes.byref(local),
-        ctypes.c_long(1),
-        ctypes.byref(remote),
-        ctypes.c_long(len(vectors)),
-        ctypes.c_long(0),
+    count = call_by_number(
+        _READ, process, ctypes.addressof(local), 1, ctypes.addressof(remote), len(vectors), 0
     )
-    if count < 0:
-        number = ctypes.get_errno()
-        if number == errno.EFAULT:
-            return b""
-        raise OSError(number, "process_vm_readv")
-    return buffer.raw[:count]
+    return buffer.raw[:count] if count >= 0 else _none_read()
+
+
+def _none_read() -> bytes:
+    """Return nothing where the memory is not there. Raises OSError for any other fault."""
+    number = ctypes.get_errno()
+    if number == errno.EFAULT:
+        return b""
+    raise OSError(number, "process_vm_readv")
 
 
 def write_memory(process: int, address: int, content: bytes) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from sentinel_kernel.abi.architecture import architecture_by_audit
 from sentinel_kernel.abi.socket import SOCKADDR_STORAGE_BYTES
 from sentinel_kernel.policy.signatures import is_described, signature
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 PATH_MAXIMUM_BYTES = 256
 """More of a path is never shown, and the caller must not choose how much the supervisor allocates."""
 
+_REMEMBERED = 512
 _MAXIMUM_BYTES = {"path": PATH_MAXIMUM_BYTES, "address": SOCKADDR_STORAGE_BYTES, "bytes": PATH_MAXIMUM_BYTES}
 _COPY_KINDS = {"path": "path", "address": "sockaddr", "bytes": "bytes"}
 
@@ -47,6 +50,7 @@ class Request(Record):
     copied: Mapping[int, bytes] = fresh(default_factory=dict)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def pointer_copies(number: int, arch: int) -> tuple[Copy, ...]:
     """Return what to copy for call ``number`` of AUDIT_ARCH ``arch``: nothing for an unknown one."""
     architecture = architecture_by_audit(arch & 0xFFFFFFFF)

@@ -46,6 +46,7 @@ class NotificationHandler:
         self._first_pid = first_pid
         self._commands: dict[int, str] = {}
         self._refusals: dict[tuple[object, ...], int] = {}
+        self._going: dict[int, bool] = {}
         self._listener = listener
         self._poll = select.poll()
         self._poll.register(listener.descriptor, select.POLLIN)
@@ -81,6 +82,7 @@ class NotificationHandler:
     def policy(self, policy: CompiledPolicy) -> None:
         self._policy = policy
         self._refusals.clear()
+        self._going.clear()
 
     def serve_waiting(self) -> bool:
         """Answer what waits; True where the sandbox must be killed, the call still held.
@@ -93,6 +95,8 @@ class NotificationHandler:
                 return self.must_kill  # nothing else is answered any more
             if self.serve_one():
                 return True
+            if self.unsettled == 0:
+                break  # a connection was made: the loop's own wait tells of the next call
             if not any(event & select.POLLIN for _, event in self._poll.poll(0)):
                 break
         return False
@@ -147,8 +151,10 @@ class NotificationHandler:
             command = self._command_of(pid)
             if pid in (self.worker_pid, self._first_pid):
                 self._commands[pid] = command  # these two keep theirs; others come and go under one number
-        # Everything above was read by a number that another thread may have got meanwhile: only now it is known.
-        if not self._listener.is_valid(notification.id):
+        fenced = self.way_out is not None and self.way_out.takes(notification.number)
+        # Everything above was read by a number that another thread may have got meanwhile: only now it is known. Who
+        # answers fenced calls reads more by that number, and asks then.
+        if not fenced and not self._listener.is_valid(notification.id):
             return False
         request = Request(
             number=notification.number,
@@ -169,8 +175,13 @@ class NotificationHandler:
 
     def _goes_on(self, request: Request) -> bool:
         """Tell whether the policy in force lets a call go on, with or without a word."""
+        if request.number in self._going and request.architecture == self._policy.architecture.audit_arch:
+            return self._going[request.number]
         decision = self._policy.decide(request.architecture, request.number, request.arguments)
-        return decision.action.kind in (ActionKind.ALLOW, ActionKind.LOG)
+        goes_on = decision.action.kind in (ActionKind.ALLOW, ActionKind.LOG)
+        if self._policy.rules.get(request.number, ())[:1] == (decision.rule,) and not decision.rule.tests:
+            self._going[request.number] = goes_on  # whatever its arguments are
+        return goes_on
 
     def _answer(
         self, notification: Notification, request: Request, registers: tuple[object, ...] | None
@@ -178,7 +189,8 @@ class NotificationHandler:
         if request.copied and request.is_worker:
             self.addressed.append((time.monotonic(), request))
         way_out = self.way_out
-        if way_out is not None and way_out.takes(request.number) and self._goes_on(request):
+        fenced = way_out is not None and way_out.takes(request.number)
+        if way_out is not None and fenced and self._goes_on(request):
             if way_out.answer(notification, request):
                 self.unsettled -= way_out.at_once
                 return False
@@ -186,6 +198,8 @@ class NotificationHandler:
             if way_out.is_of_look_up(request):
                 verdict = replace(verdict, report=False)
             return self._carry_out(notification, request, registers, verdict)
+        if fenced and not self._listener.is_valid(notification.id):
+            return False
         verdict = judge(request, self._policy)
         rung = self.rung if verdict.kind == CONTINUE else None
         if rung is not None and rung.takes(request.number) and rung.answer(notification, request):
@@ -279,6 +293,8 @@ class NotificationHandler:
 
     def _process_of(self, thread: int) -> int:
         """Return the process of a thread; the thread's own number where /proc no longer has it."""
+        if thread in (self.worker_pid, self._first_pid):
+            return thread
         for pid in (self.worker_pid, self._first_pid):
             if pid > 0 and os.path.exists(f"/proc/{pid}/task/{thread}"):
                 return pid

@@ -265,7 +265,7 @@ class RungCalls:
 
     # --- sockets
 
-    def _take(self, notification: Notification, request: Request) -> socket.socket:
+    def _take(self, notification: Notification, request: Request) -> socket.SocketType:
         taken = take_socket(notification.thread, request.pid, signed(notification.arguments[0]))
         if taken is None:
             raise OSError(errno.ENOTSOCK, "no socket")
@@ -317,7 +317,7 @@ class RungCalls:
         return self._done(notification)
 
 
-def _is_connected(own: socket.socket) -> bool:
+def _is_connected(own: socket.SocketType) -> bool:
     try:
         own.getpeername()
     except OSError:

@@ -25,6 +25,7 @@ def connect():
     began = time.perf_counter()
     made.connect(("203.0.113.10", 80))
     took = time.perf_counter() - began
+    made.recv(1)  # as a program does, which waits for an answer before it connects again
     made.close()
     return took
 for _ in range(20):  # behind the sandbox's start, which the supervisor is not done with by then

@@ -19,12 +19,13 @@ from sentinel_kernel.supervisor.network.epolls import Unwatched, Watches
 from sentinel_kernel.supervisor.network.pending import MOST, Call, Pending, UnderWay
 from sentinel_kernel.supervisor.network.socket_calls import SocketCalls, signed
 from sentinel_kernel.supervisor.network.sockets import (
+    CLOSE_WAIT,
     CLOSED,
+    ESTABLISHED,
     SYN_SENT,
     close_on_exec,
     connect_inside,
     cookie_of,
-    is_done,
     is_tcp,
     network_of,
     patience_of,
@@ -32,7 +33,7 @@ from sentinel_kernel.supervisor.network.sockets import (
     stand_in,
     state_of,
 )
-from sentinel_kernel.supervisor.network.taken import held, let_go, take_socket
+from sentinel_kernel.supervisor.network.taken import let_go, take_socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Connects:
         self.at_once = False
         """Whether the last call was a connection that is made by now: nothing waits for anything."""
         self._watches = Watches()
+        self._given: list[socket.SocketType] = []
+        """Sockets that the program has by now, to be let go of with its own one: closing is made safe once for both."""
         self.asker: tuple[Request, float] | None = None
         """Who last connected a socket of datagrams, and when (monotonic seconds)."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as own:
@@ -90,19 +93,22 @@ class Connects:
         name = self._calls[notification.number]
         self.at_once = False
         if name == "setsockopt":
-            return self._others.set_option(notification)
+            return self._others.set_option(notification) or not self._listener.is_valid(notification.id)
         try:
             own = take_socket(notification.thread, request.pid, signed(notification.arguments[0]))
         except OSError as error:
             return self._error(notification, error.errno or errno.EBADF)
         if own is None:
             return not self._listener.is_valid(notification.id) or self._no_socket(notification, name)
-        with held(own):
+        try:
             if not self._listener.is_valid(notification.id):
-                return True  # what was read may be another thread's
+                return True  # what was read, here and before, may be another thread's
             if name == "connect":
                 return self._connect(notification, request, own)
             return self._others.answer(name, notification, request, own)
+        finally:
+            let_go(own, *self._given)
+            self._given.clear()
 
     def _no_socket(self, notification: Notification, name: str) -> bool:
         return self._error(notification, errno.ENOTTY if name == "ioctl" else errno.ENOTSOCK)
@@ -111,7 +117,7 @@ class Connects:
         self._listener.refuse(notification.id, number)
         return True
 
-    def _is_outside(self, own: socket.socket) -> bool:
+    def _is_outside(self, own: socket.SocketType) -> bool:
         return network_of(own) == self._outside
 
     def is_of_look_up(self, request: Request) -> bool:
@@ -134,7 +140,7 @@ class Connects:
     # --- connect
 
     def _connect(  # noqa: PLR0911 - errors in the Linux kernel's order
-        self, notification: Notification, request: Request, own: socket.socket
+        self, notification: Notification, request: Request, own: socket.SocketType
     ) -> bool:
         data = request.copied.get(_ADDRESS, b"")
         length = signed(notification.arguments[2])
@@ -158,7 +164,7 @@ class Connects:
             return self._connect_inside(call, own)
         return self._connect_outside(call, own)
 
-    def _connect_inside(self, call: Call, own: socket.socket) -> bool:
+    def _connect_inside(self, call: Call, own: socket.SocketType) -> bool:
         notification = call.notification
         if self._is_outside(own):
             number = errno.EISCONN if state_of(own) != CLOSED else errno.ENETUNREACH
@@ -169,16 +175,16 @@ class Connects:
             return True
         if number not in (errno.EINPROGRESS, errno.EALREADY) or not os.get_blocking(own.fileno()):
             return self._error(notification, number)
-        return self._wait(call, own.dup(), patience_of(own), None)
+        return self._wait(call, _another(own), patience_of(own), None)
 
-    def _connect_outside(self, call: Call, own: socket.socket) -> bool:
+    def _connect_outside(self, call: Call, own: socket.SocketType) -> bool:
         notification, target = call.notification, call.target
         state, outside = state_of(own), self._is_outside(own)
         blocking = os.get_blocking(own.fileno())
         if outside and state == SYN_SENT:
             if not blocking:
                 return self._error(notification, errno.EALREADY)
-            return self._wait(call, own.dup(), patience_of(own), None)
+            return self._wait(call, _another(own), patience_of(own), None)
         if state != CLOSED:
             cookie = cookie_of(own)
             if (
@@ -200,7 +206,7 @@ class Connects:
         self._refuse(call, host, decision)
         return True
 
-    def _begin(self, call: Call, own: socket.socket, host: str, rule: str, *, blocking: bool) -> bool:
+    def _begin(self, call: Call, own: socket.SocketType, host: str, rule: str, *, blocking: bool) -> bool:
         """Connect outside, by a socket that takes the place of ``own``."""
         target, notification = call.target, call.notification
         made: Connection | None = None
@@ -214,8 +220,10 @@ class Connects:
             return self._error(notification, number)
         number = sock.connect_ex(target.named)
         waits = number == errno.EINPROGRESS and blocking
-        if waits and is_done(sock):  # a host that is near has answered by now
-            number, waits = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), False
+        if waits and (state := state_of(sock)) != SYN_SENT:  # a host that is near has answered by now
+            waits, number = False, 0
+            if state not in (ESTABLISHED, CLOSE_WAIT):
+                number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if number not in (0, errno.EINPROGRESS):
             let_go(sock)
             self.told.failed(made, number)
@@ -226,45 +234,45 @@ class Connects:
         return True
 
     def _give(
-        self, call: Call, sock: socket.socket, made: Connection, *, blocking: bool, number: int
+        self, call: Call, sock: socket.SocketType, made: Connection, *, blocking: bool, number: int
     ) -> None:
         """Put ``sock`` in the place of the program's own, and answer with ``number``."""
+        self._given.append(sock)
         notification = call.notification
         place, thread = signed(notification.arguments[0]), notification.thread
-        with held(sock):
-            sock.setblocking(blocking)
-            cookie, inode = cookie_of(sock), os.fstat(sock.fileno()).st_ino
-            try:
-                watching = self._watches.of(thread, place)
-                given = self._listener.put_file(
-                    notification.id, sock.fileno(), place, close_on_exec=close_on_exec(thread, place)
-                )
-            except Unwatched:
-                self.told.failed(made, errno.ENOBUFS)
-                self._refused(call, made.host, Decision(allowed=False, reason=UNWATCHED))
-                return
-            except OSError as error:
-                self.told.failed(made, error.errno or errno.EBADF)
-                self._error(notification, error.errno or errno.EBADF)
-                return
-            if not given:
-                self.told.failed(made, errno.EINTR)
-                return
-            if number:
-                if len(self._connecting) >= MOST:
-                    self._connecting.clear()
-                self._connecting.add(cookie)
-            if watching:
-                number = self._watched(call, sock, watching) or number
-            # Behind the answer comes all that the program need not wait for.
-            if number:
-                self._error(notification, number)
-            else:
-                self._listener.answer(notification.id, 0)
-                self.at_once = True
-            self.told.established(made, cookie, inode)
+        if blocking:
+            sock.setblocking(True)
+        try:
+            watching = self._watches.of(thread, place)
+            given = self._listener.put_file(
+                notification.id, sock.fileno(), place, close_on_exec=close_on_exec(thread, place)
+            )
+        except Unwatched:
+            self.told.failed(made, errno.ENOBUFS)
+            self._refused(call, made.host, Decision(allowed=False, reason=UNWATCHED))
+            return
+        except OSError as error:
+            self.told.failed(made, error.errno or errno.EBADF)
+            self._error(notification, error.errno or errno.EBADF)
+            return
+        if not given:
+            self.told.failed(made, errno.EINTR)
+            return
+        if number:
+            if len(self._connecting) >= MOST:
+                self._connecting.clear()
+            self._connecting.add(cookie_of(sock))
+        if watching:
+            number = self._watched(call, sock, watching) or number
+        # Behind the answer comes all that the program need not wait for.
+        if number:
+            self._error(notification, number)
+        else:
+            self._listener.answer(notification.id, 0)
+            self.at_once = True
+        self.told.established(made, cookie_of(sock), os.fstat(sock.fileno()).st_ino)
 
-    def _watched(self, call: Call, sock: socket.socket, watching: list[Registration]) -> int:
+    def _watched(self, call: Call, sock: socket.SocketType, watching: list[Registration]) -> int:
         """Have the program's sets watch ``sock``, and return 0 or the errno where one can't."""
         try:
             place = signed(call.notification.arguments[0])
@@ -275,7 +283,9 @@ class Connects:
 
     # --- those that take a while
 
-    def _wait(self, call: Call, sock: socket.socket, patience: float | None, made: Connection | None) -> bool:
+    def _wait(
+        self, call: Call, sock: socket.SocketType, patience: float | None, made: Connection | None
+    ) -> bool:
         if self.pending.is_full:
             let_go(sock)
             return self._error(call.notification, errno.ENOBUFS)
@@ -293,6 +303,8 @@ class Connects:
             number = one.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if in_time else errno.EINPROGRESS
             if number in (0, errno.EINPROGRESS):
                 self._give(one.call, one.sock, one.made, blocking=True, number=number)
+                let_go(*self._given)
+                self._given.clear()
                 return
             self.told.failed(one.made, number)
         elif self._is_outside(one.sock):
@@ -308,3 +320,7 @@ class Connects:
     def close(self) -> None:
         """Let go of everything; what is held still fails with its listener."""
         self.pending.close()
+
+
+def _another(sock: socket.SocketType) -> socket.SocketType:
+    return socket.SocketType(fileno=os.dup(sock.fileno()))

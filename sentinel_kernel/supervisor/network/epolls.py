@@ -14,7 +14,7 @@ import resource
 import signal
 import time
 
-from sentinel_kernel.linux.epoll import EVERY, add, watches
+from sentinel_kernel.linux.epoll import EVERY, add, sets_among, watches
 from sentinel_kernel.linux.process import open_thread, take_file
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor.by_number import process_of
@@ -73,7 +73,7 @@ class Watches:
             raise Unwatched
         began = _spent()
         try:
-            return _found(thread, number)
+            return _found(thread, number, began)
         finally:
             self._judge(began)
 
@@ -97,6 +97,8 @@ class Watches:
             self._judge(began)
 
     def _judge(self, began: tuple[float, int, float]) -> None:
+        if time.monotonic() - began[2] <= _WORK_SECONDS:
+            return  # neither was longer than that
         work, waits, clock = (now - before for now, before in zip(_spent(), began, strict=True))
         locked = (
             clock - work if waits else 0.0
@@ -111,43 +113,45 @@ def _spent() -> tuple[float, int, float]:
     return used.ru_utime + used.ru_stime, used.ru_nvcsw, time.monotonic()
 
 
-def _found(thread: int, number: int) -> list[Registration]:
+def _found(thread: int, number: int, since: tuple[float, int, float]) -> list[Registration]:
     found: list[Registration] = []
     try:
-        files = [int(name) for name in os.listdir(f"/proc/{thread}/fd")]
+        files = os.listdir(f"/proc/{thread}/fd")
     except OSError:
         return []  # the program is gone
     if len(files) > _MOST_FILES:
         raise Unwatched
-    began = time.thread_time()
-    for file in files:
+    for file, told in sets_among(thread, map(int, files), number):
         try:
-            watching = _may_watch(thread, file, number)
-            if watching is None:
-                continue  # most are no sets, and take no work to speak of
-            if watching:
+            if _may_watch(thread, file, number, told):
                 inode = os.stat(f"/proc/{thread}/fd/{number}").st_ino
                 found += _read(thread, file, number, inode)
         except OSError:
             continue  # it was closed meanwhile
-        if len(found) > _MOST_FOUND or time.thread_time() - began > _WORK_SECONDS:
+        if len(found) > _MOST_FOUND or _worked(since) > _WORK_SECONDS:
             raise Unwatched  # at once: the rest is as much again
     if len(found) > _MOST_FOUND or (found and number >= resource.getrlimit(resource.RLIMIT_NOFILE)[1]):
         raise Unwatched
     return found
 
 
-def _may_watch(thread: int, file: int, number: int) -> bool | None:
-    """Tell whether an open file is a set that watches ``number``, as far as this Linux kernel can tell; None: no set.
+def _worked(since: tuple[float, int, float]) -> float:
+    """Return the processor time since then; nothing where less time than is allowed has passed at all."""
+    return _spent()[0] - since[0] if time.monotonic() - since[2] > _WORK_SECONDS else 0.0
+
+
+def _may_watch(thread: int, file: int, number: int, told: bool | OSError) -> bool:
+    """Tell whether an open file is a set that watches ``number``, as far as this Linux kernel has told.
 
     Raises:
         Unwatched: it is one, and too large to be read.
 
     """
+    if told is False:
+        return False
     try:
-        watching = watches(thread, file, number)
-        if not watching:
-            return watching
+        if isinstance(told, OSError):
+            raise told
         began = time.thread_time()
         watches(thread, file, number, EVERY)
     except OSError:

@@ -36,7 +36,7 @@ class UnderWay(MutableRecord):
     """One that is under way, by ``sock``; ``made`` is None for one within the sandbox."""
 
     call: Call
-    sock: socket.socket
+    sock: socket.SocketType
     until: float | None
     made: Connection | None
 

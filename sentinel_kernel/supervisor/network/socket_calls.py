@@ -31,7 +31,7 @@ class SocketCalls:
         self._listener = listener
         self._outside = outside
 
-    def answer(self, name: str, notification: Notification, request: Request, own: socket.socket) -> bool:
+    def answer(self, name: str, notification: Notification, request: Request, own: socket.SocketType) -> bool:
         """Answer one call on a socket that was taken out of the program's table."""
         if name == "bind":
             return self._bind(notification, request, own)
@@ -43,7 +43,7 @@ class SocketCalls:
         self._listener.refuse(notification.id, number)
         return True
 
-    def _bind(self, notification: Notification, request: Request, own: socket.socket) -> bool:
+    def _bind(self, notification: Notification, request: Request, own: socket.SocketType) -> bool:
         if not is_tcp(own):
             return False  # within the sandbox's own network, or its files
         if network_of(own) == self._outside:
@@ -63,7 +63,7 @@ class SocketCalls:
         self._listener.answer(notification.id, 0)
         return True
 
-    def _listen(self, notification: Notification, own: socket.socket) -> bool:
+    def _listen(self, notification: Notification, own: socket.SocketType) -> bool:
         if network_of(own) == self._outside:
             return self._error(notification, errno.EINVAL)
         try:
@@ -79,7 +79,7 @@ class SocketCalls:
         number = answer_to_option(level, name)
         return self._error(notification, number) if number else False
 
-    def _ask_device(self, notification: Notification, own: socket.socket) -> bool:
+    def _ask_device(self, notification: Notification, own: socket.SocketType) -> bool:
         wanted, where = notification.arguments[1] & 0xFFFFFFFF, notification.arguments[2]
         if wanted in HARMLESS_REQUESTS:
             return False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import select
 import socket
 import struct
 
@@ -17,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-ESTABLISHED, SYN_SENT, CLOSED = 1, 2, 7  # <net/tcp_states.h>
+ESTABLISHED, SYN_SENT, CLOSED, CLOSE_WAIT = 1, 2, 7, 8  # <net/tcp_states.h>
 _SO_COOKIE, _SO_NETNS_COOKIE, _SO_BUF_LOCK = 57, 71, 72  # <asm-generic/socket.h>
 _SNDBUF_LOCK, _RCVBUF_LOCK = 1, 2  # <linux/socket.h>
 _INT: Final = 4
@@ -28,6 +27,7 @@ _TIME: Final = struct.Struct("=qq")
 # bytes_retrans at 208 (Linux 4.19)
 _INFO_BYTES, _INFO_COUNTS, _INFO_SENT = 216, 120, 200
 
+_INET, _INET6, _STREAM = int(socket.AF_INET), int(socket.AF_INET6), int(socket.SOCK_STREAM)
 _IP, _IPV6, _TCP, _SOL = socket.IPPROTO_IP, socket.IPPROTO_IPV6, socket.IPPROTO_TCP, socket.SOL_SOCKET
 _COPIED: Final = (
     (_SOL, socket.SO_KEEPALIVE, _INT),
@@ -54,7 +54,10 @@ _COPIED_6: Final = (
     (_IPV6, socket.IPV6_UNICAST_HOPS, _INT),
 )
 
-_COPIED_BY: Final = {socket.AF_INET: (*_COPIED, *_COPIED_4), socket.AF_INET6: (*_COPIED, *_COPIED_6)}
+_COPIED_BY: Final[dict[int, tuple[tuple[int, int, int], ...]]] = {
+    socket.AF_INET: (*_COPIED, *_COPIED_4),
+    socket.AF_INET6: (*_COPIED, *_COPIED_6),
+}
 
 
 class Target(Record):
@@ -90,26 +93,22 @@ def _port(data: bytes) -> int:
     return int.from_bytes(data[2:4], "big")
 
 
-def network_of(sock: socket.socket) -> bytes:
+def network_of(sock: socket.SocketType) -> bytes:
     """Return what tells the network namespace of a socket from all others (SO_NETNS_COOKIE, Linux 5.14)."""
     return sock.getsockopt(_SOL, _SO_NETNS_COOKIE, 8)
 
 
-def cookie_of(sock: socket.socket) -> bytes:
+def cookie_of(sock: socket.SocketType) -> bytes:
     """Return what tells a socket from all others."""
     return sock.getsockopt(_SOL, _SO_COOKIE, 8)
 
 
-def is_tcp(sock: socket.socket) -> bool:
+def is_tcp(sock: socket.SocketType) -> bool:
     """Tell whether it is a plain socket of TCP."""
-    return (
-        sock.family in (socket.AF_INET, socket.AF_INET6)
-        and sock.type == socket.SOCK_STREAM
-        and sock.proto == socket.IPPROTO_TCP
-    )
+    return sock.proto == _TCP and sock.type == _STREAM and sock.family in (_INET, _INET6)
 
 
-def state_of(sock: socket.socket) -> int:
+def state_of(sock: socket.SocketType) -> int:
     """Return a TCP socket's state (<net/tcp_states.h>)."""
     return sock.getsockopt(_TCP, socket.TCP_INFO, 1)[0]
 
@@ -123,54 +122,47 @@ def counts_of(info: bytes) -> tuple[int, int, bool]:
     return sent - again, received, acknowledged > 0
 
 
-def patience_of(sock: socket.socket) -> float | None:
+def patience_of(sock: socket.SocketType) -> float | None:
     """Return how many seconds a connection may take by SO_SNDTIMEO; None: as long as it takes."""
     seconds, microseconds = _TIME.unpack(sock.getsockopt(_SOL, socket.SO_SNDTIMEO, _TIME.size))
     return seconds + microseconds / 1e6 if seconds or microseconds else None
 
 
-_usual_options: dict[int, dict[tuple[int, int, int], bytes]] = {}
-"""What a socket of a family has before anybody sets anything."""
+_usual_options: dict[int, list[tuple[int, int, int, int | bytes]]] = {}
+"""What a socket of a family has before anybody sets anything: level, name, bytes (0: an int), and the value."""
 
 
-def _usual(fresh: socket.socket) -> dict[tuple[int, int, int], bytes]:
+def _usual(fresh: socket.SocketType) -> list[tuple[int, int, int, int | bytes]]:
     known = _usual_options.get(fresh.family)
     if known is None:
-        known = _usual_options[fresh.family] = {}
-        for option in _COPIED_BY[fresh.family]:
-            with contextlib.suppress(OSError):
-                known[option] = fresh.getsockopt(option[0], option[1], option[2])
+        known = _usual_options[fresh.family] = []
+        for level, name, bytes_ in _COPIED_BY[fresh.family]:
+            size = 0 if bytes_ == _INT else bytes_
+            with contextlib.suppress(OSError):  # this Linux kernel has no such option
+                known.append((level, name, size, fresh.getsockopt(level, name, size)))
     return known
 
 
-def stand_in(own: socket.socket) -> socket.socket:
+def stand_in(own: socket.SocketType) -> socket.SocketType:
     """Return a new, non-blocking socket in this process's network with the options of the sandbox's ``own`` one."""
-    made = socket.socket(own.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-    usual = _usual(made)
-    for option in _COPIED_BY[own.family]:
-        level, name, size = option
-        try:
-            wanted = own.getsockopt(level, name, size)
-            if wanted != usual.get(option):
+    made = socket.SocketType(
+        own.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC, _TCP
+    )
+    asked = own.getsockopt
+    for level, name, size, usual in _usual(made):
+        wanted = asked(level, name, size)
+        if wanted != usual:
+            with contextlib.suppress(OSError):
                 made.setsockopt(level, name, wanted)
-        except OSError:
-            continue  # this Linux kernel has no such option
     with contextlib.suppress(OSError):
-        locked = own.getsockopt(_SOL, _SO_BUF_LOCK)
+        locked = asked(_SOL, _SO_BUF_LOCK)
         for bit, name in ((_SNDBUF_LOCK, socket.SO_SNDBUF), (_RCVBUF_LOCK, socket.SO_RCVBUF)):
             if locked & bit:
-                made.setsockopt(_SOL, name, own.getsockopt(_SOL, name) // 2)  # the Linux kernel doubles it
+                made.setsockopt(_SOL, name, asked(_SOL, name) // 2)  # the Linux kernel doubles it
     return made
 
 
-def is_done(sock: socket.socket) -> bool:
-    """Tell whether a connection that was begun has been established, or has failed."""
-    poll = select.poll()
-    poll.register(sock, select.POLLOUT)
-    return bool(poll.poll(0))
-
-
-def connect_inside(own: socket.socket, target: Target) -> int:
+def connect_inside(own: socket.SocketType, target: Target) -> int:
     """Connect a socket of the sandbox within its own network, without waiting; return 0 or the errno.
 
     connect(2) would wait or not as the sandbox says at that very moment (O_NONBLOCK is the open file's, and all who

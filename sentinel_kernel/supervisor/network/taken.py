@@ -42,38 +42,39 @@ def take(thread: int, process: int, number: int) -> int:
         os.close(pidfd)
 
 
-def take_socket(thread: int, process: int, number: int) -> socket.socket | None:
+def take_socket(thread: int, process: int, number: int) -> socket.SocketType | None:
     """Return the socket that a thread has open as ``number``; None where that is something else. Raises as above."""
     taken = take(thread, process, number)
     try:
-        return socket.socket(fileno=taken)
+        return socket.SocketType(fileno=taken)  # whose family and type are numbers as they are
     except OSError:
         close_file(taken)
         return None
 
 
-def close_file(descriptor: int) -> None:
-    """Close a descriptor."""
+def close_file(*descriptors: int) -> None:
+    """Close descriptors."""
     global _ready  # noqa: PLW0603 - a signal's handler is the whole process's
     if not _ready:
         signal.signal(signal.SIGALRM, _ring)
         _ready = True
     signal.setitimer(signal.ITIMER_REAL, _LONGEST_SECONDS, _LONGEST_SECONDS)
     try:
-        os.close(descriptor)
+        for descriptor in descriptors:
+            os.close(descriptor)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def let_go(sock: socket.socket) -> None:
-    """Close a socket; one that is closed already stays so."""
-    descriptor = sock.detach()
-    if descriptor >= 0:
-        close_file(descriptor)
+def let_go(*socks: socket.SocketType) -> None:
+    """Close sockets; one that is closed already stays so."""
+    descriptors = [descriptor for sock in socks if (descriptor := sock.detach()) >= 0]
+    if descriptors:
+        close_file(*descriptors)
 
 
 @contextlib.contextmanager
-def held(sock: socket.socket) -> Iterator[socket.socket]:
+def held(sock: socket.SocketType) -> Iterator[socket.SocketType]:
     """Have a socket, and let go of it."""
     try:
         yield sock

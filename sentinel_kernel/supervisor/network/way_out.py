@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _OWN_SECONDS = 10.0
 _RETRY_SECONDS = 1.0
+_DECIDED_SECONDS, _MOST_DECIDED = 1.0, 64
 _PASSES = 3
 _MOST_WANTED = 100
 _ASKED_SECONDS = 2.0
@@ -64,6 +65,10 @@ class WayOut(Keeper):
         self._policy = NetworkPolicy()
         self._compared: Network | None = None
         """What the open connections were last compared with: that of the policy changes whenever that is asked for."""
+        self._decided: dict[tuple[bytes, int], tuple[str, Decision]] = {}
+        """What was allowed a moment ago: a program that connects does so again."""
+        self._decided_by: NetworkPolicy | None = None
+        self._decided_until = 0.0
         self._dry = False
         """A dry run is under way: no host is reached, and no name is looked up."""
         self._wanted: list[tuple[str, int]] = []
@@ -176,10 +181,23 @@ class WayOut(Keeper):
                 part.close()
         self._connections.close()
         self._current = self._connects = self._stub = self._names = None
+        self._decided.clear()
 
     def _decide(self, address: bytes, port: int) -> tuple[str, Decision]:
         """Return by which name ``address`` may be reached, or the last one that led there, and the decision."""
         policy = self.policy()
+        now = time.monotonic()
+        if policy is not self._decided_by or now >= self._decided_until:
+            self._decided.clear()
+            self._decided_by, self._decided_until = policy, now + _DECIDED_SECONDS
+        known = self._decided.get((address, port))
+        if known is None:
+            known = self._decided_now(policy, address, port)
+            if known[1].allowed and len(self._decided) < _MOST_DECIDED:
+                self._decided[address, port] = known
+        return known
+
+    def _decided_now(self, policy: NetworkPolicy, address: bytes, port: int) -> tuple[str, Decision]:
         names = self._names.of(address) if self._names is not None else []
         decided = policy.decide("", address, port)
         for name in names:
