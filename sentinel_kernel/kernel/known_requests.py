@@ -18,11 +18,48 @@ if TYPE_CHECKING:
 STATES = frozenset({"busy", "idle", "starting"})
 """What a worker may say of itself. Clients give up a kernel that says ``dead``; the others are the host's words."""
 
-MOST = 10_000
-MOST_BYTES = 16 * 1024 * 1024
-"""Of headers that are remembered: a thread of a cell long gone may still speak."""
+MOST_CELLS, MOST_OTHERS = 4_000, 1_000
+"""How many are remembered: a thread of a cell long gone may still speak. Half a KiB each; a slider alone makes many."""
+
+MOST_BYTES = 8 * 1024 * 1024
+"""Of the headers of either."""
 
 _NONE = b"{}"
+_IN_TURN = frozenset({"busy", "idle"})
+"""The states that a worker tells for a request; what has been told of both needs no account any more."""
+
+
+class _Newest:
+    """The headers of the newest requests of a kind, and what the worker may still say of each."""
+
+    def __init__(self, most: int) -> None:
+        self.headers: OrderedDict[str, bytes] = OrderedDict()
+        self.told: dict[str, frozenset[str]] = {}
+        """msg_id -> the states that were told, until all were."""
+        self._most = most
+        self._bytes = 0
+
+    def note(self, msg_id: str, header: bytes) -> None:
+        self.forget(msg_id)
+        self.headers[msg_id] = header
+        self.told[msg_id] = frozenset()
+        self._bytes += len(header)
+        while len(self.headers) > self._most or self._bytes > MOST_BYTES:
+            self.forget(next(iter(self.headers)))
+
+    def forget(self, msg_id: str) -> None:
+        self._bytes -= len(self.headers.pop(msg_id, b""))
+        self.told.pop(msg_id, None)
+
+    def is_first(self, msg_id: str, state: str) -> bool:
+        told = self.told.get(msg_id)
+        if told is None or state in told:
+            return False
+        if told | {state} >= _IN_TURN:
+            del self.told[msg_id]
+        else:
+            self.told[msg_id] = told | {state}
+        return True
 
 
 class KnownRequests:
@@ -30,24 +67,21 @@ class KnownRequests:
 
     def __init__(self, own_prefix: str) -> None:
         self._own_prefix = own_prefix
-        self._headers: OrderedDict[str, bytes] = OrderedDict()
-        self._bytes = 0
-        self._told: dict[str, set[str]] = {}
-        """msg_id -> the states that the worker has told for it; "" for none of a request."""
+        self._cells, self._others = _Newest(MOST_CELLS), _Newest(MOST_OTHERS)
+        self._told_of_none: set[str] = set()
+        """The states that the worker has told for no request."""
         self._generation = -1
 
     def note(self, request: Request) -> None:
         """Take note of a client's request."""
-        msg_id, header = request.msg_id, bytes(request.header)
-        self._forget(msg_id)
-        self._headers[msg_id] = header
-        self._bytes += len(header)
-        while len(self._headers) > MOST or self._bytes > MOST_BYTES:
-            self._forget(next(iter(self._headers)))
+        is_cell = request.msg_type == "execute_request"
+        keeps, other = (self._cells, self._others) if is_cell else (self._others, self._cells)
+        other.forget(request.msg_id)
+        keeps.note(request.msg_id, bytes(request.header))
 
     def parent(self, msg_id: str) -> Part:
         """Return the header of the request ``msg_id``, as its client wrote it; an empty one where none is known."""
-        header = self._headers.get(msg_id)
+        header = self._cells.headers.get(msg_id) or self._others.headers.get(msg_id)
         if header is None:
             return encode({"msg_id": msg_id}) if msg_id.startswith(self._own_prefix) else _NONE
         return header
@@ -57,14 +91,12 @@ class KnownRequests:
 
         ipykernel says each once. A flood of states is counted by no limit of a cell's, and clients act on every one.
         """
+        for newest in (self._cells, self._others):
+            if msg_id in newest.headers:
+                return newest.is_first(msg_id, state)
         if generation != self._generation:
             self._generation = generation
-            self._told.pop("", None)
-        told = self._told.setdefault(msg_id if msg_id in self._headers else "", set())
-        first = state not in told
-        told.add(state)
+            self._told_of_none.clear()
+        first = state not in self._told_of_none
+        self._told_of_none.add(state)
         return first
-
-    def _forget(self, msg_id: str) -> None:
-        self._bytes -= len(self._headers.pop(msg_id, b""))
-        self._told.pop(msg_id, None)

@@ -12,6 +12,7 @@ import pytest
 from hosted_kernel import FakeWorker, HostedKernel, json_parts
 
 from sentinel_kernel.kernel.firewall import PUBLISHED, Firewall
+from sentinel_kernel.kernel.known_requests import MOST_BYTES, MOST_CELLS, MOST_OTHERS
 from sentinel_kernel.kernel.loop import Loop
 from sentinel_kernel.kernel.wire import CONTENT, DELIMITER, HEADER, PARENT, encode
 
@@ -275,12 +276,21 @@ def test_what_is_remembered_of_requests_is_bounded() -> None:
     firewall = Firewall("s")
     for number in range(20_000):
         made: Any = SimpleNamespace(
-            msg_id=str(number), header=encode({"msg_id": str(number), "pad": "x" * 2000})
+            msg_id=str(number),
+            msg_type="execute_request" if number % 2 else "comm_msg",
+            header=encode({"msg_id": str(number), "pad": "x" * 2500}),
         )
         firewall.note(made)
-        firewall.known.is_first(str(number), "busy", 1)
-    assert len(firewall.known._headers) < 9000
-    assert len(firewall.known._told) <= len(firewall.known._headers) + 1
+        assert firewall.known.is_first(str(number), "busy", 1)
+    for newest, most in ((firewall.known._cells, MOST_CELLS), (firewall.known._others, MOST_OTHERS)):
+        assert len(newest.headers) <= most
+        assert sum(map(len, newest.headers.values())) == newest._bytes <= MOST_BYTES
+        assert newest.told.keys() == newest.headers.keys()  # each has an idle to come
+    assert len(firewall.known._cells.headers) > 3000
+    assert firewall.known.is_first("19999", "idle", 1)
+    assert not firewall.known.is_first("19999", "idle", 1)
+    assert not firewall.known.is_first("19999", "busy", 1)
+    assert "19999" not in firewall.known._cells.told
     old = [b"t", DELIMITER, b"", *json_parts("stream", {}, {"msg_id": "1"})]
     new = [b"t", DELIMITER, b"", *json_parts("stream", {}, {"msg_id": "19999"})]
     assert firewall.admit("iopub", [*old])[2][PARENT] == b"{}"
