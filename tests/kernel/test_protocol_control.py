@@ -72,7 +72,8 @@ def test_an_interrupt_ends_a_loop_in_c_too(both: Notebook, ours: Conversation, b
 def test_an_interrupt_between_cells_does_nothing(both: Notebook, talk: Conversation) -> None:
     talk.ask("interrupt_request", channel="control")
     os.killpg(os.getpgid(both.host_pid), signal.SIGINT)
-    assert talk.run("print('on')").text == "on\n"
+    ran = talk.run("print('on')")
+    assert ran.text == "on\n", (ran, ran.content)
 
 
 def test_an_interrupt_aborts_the_cells_that_wait(talk: Conversation) -> None:
