@@ -89,9 +89,12 @@ _DATA_ENDINGS = frozenset(
         "csv", "tsv", "txt", "md", "log", "json", "jsonl", "ndjson", "geojson", "parquet", "feather", "arrow", "orc",
         "avro", "npy", "npz", "h5", "hdf5", "nc", "png", "jpg", "jpeg", "gif", "webp", "tif", "tiff", "bmp", "pdf",
         "eps", "wav", "mp3", "flac", "ogg", "mp4", "webm", "xlsx", "ods", "zip", "gz", "xz", "bz2", "zst", "tar",
-        "db", "sqlite", "sqlite3", "duckdb",
+        "db", "sqlite", "sqlite3", "duckdb", "yaml", "yml",
     }
 )  # fmt: skip
+JSON: Final = "json"
+YAML: Final = "yaml"
+_FORMS = {"json": JSON, "yaml": YAML, "yml": YAML}
 SPARSE: Final = "sparse"
 """It says to be far longer than what is stored of it; as above."""
 _SPARSE_TIMES, _SPARSE_BYTES = 4, 1 << 30
@@ -124,7 +127,13 @@ _FOLLOWED_NAMES = (
     "global.json", "project.json", "launch*.json", "tasks.json", "settings.json", "appsettings*.json",
     "extensions.json", "keybindings.json", "manifest.json", "devcontainer*.json", "cmakepresets.json",
     "cmakeuserpresets.json", "vcpkg.json", "conanfile.txt", "conandata.json", "meta.json", "mcp*.json",
-    "*config*.json", "*rc.json", "*.tf.json", "*.tfvars.json", "*.pkr.json", "*.nomad.json", "*.workflow.json",
+    "*config*.json", "*settings.json", "*conf.json", "*rc.json", "cdktf*.json", "esy.json", "*-builder*.json",
+    "nightwatch*.json", "cloudbuild*.json", "buildspec*.json", "appspec*.json", "pulumi*.json", "jasmine*.json",
+    "mocha*.json", "wdio*.json", "playwright*.json", "stryker*.json", "pm2*.json", "ecosystem.json",
+    "cookiecutter*.json", "dagger.json", "nixpacks.json", "skaffold*.json", "plugin*.json", "oclif*.json",
+    "haxelib.json", "playbook*.json", "group_vars*", "host_vars*", "mkdocs*", "azure-pipelines*",
+    "bitbucket-pipelines*", "appveyor*", "_quarto*",
+    "*.tf.json", "*.tfvars.json", "*.pkr.json", "*.nomad.json", "*.workflow.json",
     "docker-compose*", "compose.json", "overrides.json", "page_config.json", "kernel.json", "jupyter*.json",
     "ipython*.json", "tsconfig*", "jsconfig*", "pyrightconfig*", "babel*.json", "cypress.json", "jest*.json",
     "karma*.json", "gulp*.json", "grunt*.json", "lefthook*.json", "lint*.json", "*lint*.json", "policy*.json",
@@ -137,8 +146,11 @@ _FOLLOWED_NAMES = (
     "autorun*", "desktop.*", "makefile*", "gnumakefile*", "dockerfile*", "containerfile*", "pipfile*", "gemfile*",
 )  # fmt: skip
 _FOLLOWED_FOLDERS = frozenset(
-    {"binder", "conf", "config", "configs", "settings", "hooks", "plugins", "extensions"}
-)
+    {
+        "binder", "conf", "config", "configs", "settings", "hooks", "plugins", "extensions", "group_vars", "host_vars",
+        "playbooks", "roles",
+    }
+)  # fmt: skip
 
 
 class Surroundings(Record):
@@ -190,6 +202,8 @@ def by_itself(path: str) -> bool:
         and _ending(names[-1]) in _DATA_ENDINGS
         and _FOLLOWED_FOLDERS.isdisjoint(names[:-1])
         and not _fits(names[-1], _FOLLOWED_NAMES)
+        # Who takes settings in one of both takes them in the other.
+        and not (form_of(path) == YAML and _fits(f"{names[-1].rpartition('.')[0]}.json", _FOLLOWED_NAMES))
     )
 
 
@@ -209,9 +223,13 @@ def why_waiting(path: str, size: int, stored: int) -> str:
     return MODEL if _ending(folded(path.rpartition("/")[2])) in _MODEL_ENDINGS else WAITS
 
 
-def may_be_settings(path: str) -> bool:
-    """Tell whether programs of the host read files of this ending for their settings."""
-    return _ending(folded(path.rpartition("/")[2])) == "json"
+def form_of(path: str) -> str:
+    """Return in what form programs of the host could read their settings from a file of this name; empty for none.
+
+    Such a file is data by what is in it alone: of ``JSON`` if it says nothing to run (policy/launch_keys.py), of
+    ``YAML`` if it is numbers (policy/plain_yaml.py).
+    """
+    return _FORMS.get(_ending(folded(path.rpartition("/")[2])), "")
 
 
 def _is_plain(path: str, names: list[str]) -> bool:

@@ -16,7 +16,7 @@ from sentinel_kernel.linux.acting import acting_as
 from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.linux.locks import try_lock_whole
 from sentinel_kernel.linux.renaming import exchange, rename_to_free_name
-from sentinel_kernel.policy.committable import UNFINISHED, by_itself, is_unfinished
+from sentinel_kernel.policy.committable import UNFINISHED, YAML, by_itself, form_of, is_unfinished
 from sentinel_kernel.workspace.layer import MAXIMUM_DEPTH, status_of
 from sentinel_kernel.workspace.marks import key_of
 
@@ -144,7 +144,7 @@ def place_beside(folder: int, unfinished: str, name: str) -> str:
     It is ``NAME.sentinel-TIME``, of data ``NAME.sentinel-TIME.csv``: programs of the host may take up other endings.
     """
     stamp, ending = time.strftime(".sentinel-%Y%m%d-%H%M%S"), ""
-    if by_itself(name):
+    if by_itself(name) and form_of(name) != YAML:
         name, ending = os.path.splitext(name)
     short = os.fsdecode(os.fsencode(name)[: _NAME_BYTES - len(stamp) - len(os.fsencode(ending)) - 4])
     for number in range(_TRIES):

@@ -9,6 +9,7 @@ import time
 
 from sentinel_kernel.policy import committable
 from sentinel_kernel.policy.launch_keys import HINT_BYTES, may_say, says_what_to_run
+from sentinel_kernel.policy.plain_yaml import is_numbers
 from sentinel_kernel.record import MutableRecord, fresh, replace
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.layer import folder_of, open_plain
@@ -38,26 +39,26 @@ class Looks(MutableRecord):
     """
 
     seconds: float = LOOKS_SECONDS
-    known: dict[tuple[int, ...], bool] = fresh(default_factory=dict)
-    """Device and key of a file -> whether it is settings; the oldest go first."""
+    known: dict[tuple[str | int, ...], bool] = fresh(default_factory=dict)
+    """Form, device and key of a file -> whether it is settings; the oldest go first."""
 
-    def at(self, status: os.stat_result) -> bool | None:
+    def at(self, status: os.stat_result, form: str) -> bool | None:
         """Return what is known without a look; None where there has to be one."""
-        known = self.known.get((status.st_dev, *key_of(status)))
+        known = self.known.get((form, status.st_dev, *key_of(status)))
         return True if known is None and self.seconds <= 0 else known
 
-    def are_settings(self, file: int) -> bool:
-        """Tell whether the file says what a program is to run or load; also where that can't be told in time."""
+    def are_settings(self, file: int, form: str) -> bool:
+        """Tell whether the file, of a form of its name, may be settings; also where that can't be told in time."""
         status = os.fstat(file)
-        known = self.at(status)
+        known = self.at(status, form)
         if known is not None:
             return known
         begun = time.process_time()
-        found = _in_time(file, status.st_size)
+        found = _in_time(file, status.st_size, form)
         self.seconds -= time.process_time() - begun
         if len(self.known) >= _MOST_KNOWN:
             del self.known[next(iter(self.known))]
-        self.known[status.st_dev, *key_of(status)] = found
+        self.known[form, status.st_dev, *key_of(status)] = found
         return found
 
 
@@ -68,19 +69,21 @@ class _LateError(Exception):
 def why_new_waits(folder: int, path: str, status: os.stat_result, looks: Looks) -> str:
     """Return why a new file of ``folder``, at ``path`` in the layer, is not committed by itself; empty where it is."""
     why = committable.why_waiting(path, status.st_size, status.st_blocks * 512)
-    if why or not committable.may_be_settings(path):
+    form = committable.form_of(path)
+    if why or not form:
         return why
-    known = looks.at(status)
+    why = committable.WAITS if form == committable.YAML else committable.SETTINGS
+    known = looks.at(status, form)
     if known is None:
         try:
             file, _ = open_plain(folder, path.rpartition("/")[2])
         except OSError:
-            return committable.SETTINGS
+            return why
         try:
-            known = looks.are_settings(file)
+            known = looks.are_settings(file, form)
         finally:
             os.close(file)
-    return committable.SETTINGS if known else ""
+    return why if known else ""
 
 
 def with_reason(change: Change, upper: int, looks: Looks) -> Change:
@@ -93,7 +96,7 @@ def with_reason(change: Change, upper: int, looks: Looks) -> Change:
     return replace(change, autocommit=False, waits=waits) if waits else change
 
 
-def _in_time(file: int, size: int) -> bool:
+def _in_time(file: int, size: int, form: str) -> bool:
     """Tell what :func:`_are_settings` does, and True where that takes longer: a search is ended in its middle."""
     armed = True
 
@@ -104,7 +107,7 @@ def _in_time(file: int, size: int) -> bool:
     former = signal.signal(signal.SIGVTALRM, late)
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, _LOOK_SECONDS)
-        found = _are_settings(file, size)
+        found = _are_settings(file, size, form)
         armed = False
     except _LateError:
         found = True
@@ -115,8 +118,10 @@ def _in_time(file: int, size: int) -> bool:
     return found
 
 
-def _are_settings(file: int, size: int) -> bool:
+def _are_settings(file: int, size: int, form: str) -> bool:
     try:
+        if form == committable.YAML:
+            return size > _WHOLE_BYTES or not is_numbers(os.pread(file, size, 0))
         # Not mapped: whoever cuts the file short meanwhile would end this process.
         if size <= _WHOLE_BYTES:
             return says_what_to_run(os.pread(file, size, 0))

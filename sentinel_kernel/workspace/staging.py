@@ -8,7 +8,7 @@ import os
 import stat
 
 from sentinel_kernel.linux.leases import is_kept, release_lease, take_lease
-from sentinel_kernel.policy.committable import may_be_settings
+from sentinel_kernel.policy.committable import form_of
 from sentinel_kernel.policy.disk_reserve import reserve
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.copying import copy_data, keeps_holes
@@ -138,12 +138,12 @@ class Staging:
 
     def _launches(self, path: str, writer: int) -> bool:
         """Tell whether a copy that nobody was asked about says what to run: the cell's file may be another since."""
-        if self._waits or not may_be_settings(path):
+        if self._waits or not form_of(path):
             return False
         with self._host.acting():
             copy = os.open(f"/proc/self/fd/{writer}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return self._looks.are_settings(copy)
+            return self._looks.are_settings(copy, form_of(path))
         finally:
             os.close(copy)
 

@@ -59,7 +59,21 @@ def test_folders_that_the_host_loads_from_need_one() -> None:
     assert why_asked("/home/x/work", "m.csv", around) == ""
 
 
-@pytest.mark.parametrize("path", ["a.csv", "d/e/Report 2.json", "x.TAR.gz", "x.parquet", "é.png"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "a.csv",
+        "d/e/Report 2.json",
+        "x.TAR.gz",
+        "x.parquet",
+        "é.png",
+        "results.json",
+        "data.yaml",
+        "inventory.json",
+        "galaxy.json",
+        "vega-spec.json",
+    ],
+)
 def test_a_plain_result_is_committed_by_itself(path: str) -> None:
     assert by_itself(path)
 
@@ -91,6 +105,21 @@ def test_a_plain_result_is_committed_by_itself(path: str) -> None:
         "opencode.json",
         "pylintrc",
         "config/x.json",
+        "cdktf.json",
+        "esy.json",
+        "group_vars/all.json",
+        "host_vars/x.yml",
+        "group_vars.json",
+        "local.settings.json",
+        "electron-builder.json",
+        "nightwatch.json",
+        "cloudbuild.json",
+        "cloudbuild.yaml",
+        "buildspec.yml",
+        "buildspec.json",
+        "Pulumi.json",
+        "Pulumi.dev.yaml",
+        "jasmine.json",
         "data.pkl",
     ],
 )

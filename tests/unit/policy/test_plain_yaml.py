@@ -1,0 +1,49 @@
+"""YAML that is numbers under names is told from all other."""
+
+from __future__ import annotations
+
+import pytest
+
+from sentinel_kernel.policy.plain_yaml import is_numbers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"a: 1\nb: [1, 2.5, -3e4]\nc:\n  - 1\n  - .5\nd:\n- e: 1_000\n  f: null # none\n",
+        b'---\n# measured\n"x y": 1\n2026: true\n',
+        b"- [1, 2]\n- [ ]\n",
+        b"train loss: .nan\r\nz: true\n",
+    ],
+)
+def test_numbers_are(text: bytes) -> None:
+    assert is_numbers(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a: x",
+        b"a: 1 x",
+        b"- touch x",
+        b"a:\n  touch x",
+        b"a: '1'",
+        b"a: [1, x]",
+        b"a: {b: 1}",
+        b"a: *x",
+        b"&x a: 1",
+        b"a: !!y 1",
+        b"<<: 1",
+        b"a: |\n 1",
+        b"? a",
+        b"%YAML 1.2",
+        b"a: 1\x85b: x",
+        b"a: 1\rb: x",
+        b"\xff\xfea\x00:\x00",
+        b"a: 1\n" * 100_001,
+        b"a" * 5000,
+    ],
+)
+def test_what_could_be_followed_is_not(text: bytes) -> None:
+    assert not is_numbers(text)
