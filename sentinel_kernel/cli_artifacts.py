@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.policy.committable import Surroundings
-from sentinel_kernel.policy.sizes_in_words import size_text
+from sentinel_kernel.policy.sizes_in_words import counted, size_text
 from sentinel_kernel.record import as_dict, replace
 from sentinel_kernel.workspace import store
 from sentinel_kernel.workspace.commit import Outcome, commit, questions, settle
@@ -333,7 +333,7 @@ def _may_drop(arguments: argparse.Namespace, leaving: list[store.Artifact]) -> b
     if arguments.json or not sys.stdin.isatty():
         return False
     for one in leaving:
-        print(f"  {one.name}  {one.files} files  {size_text(one.bytes)}  {_plain(one.workspace)}")
+        print(f"  {one.name}  {counted(one.files, 'file')}  {size_text(one.bytes)}  {_plain(one.workspace)}")
     return input(f"Delete {len(leaving)} for good? [y/N] ").strip().lower() in ("y", "yes")
 
 

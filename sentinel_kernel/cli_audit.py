@@ -15,6 +15,7 @@ from sentinel_kernel.audit import chain, export, reading, retention
 from sentinel_kernel.audit.place import default_path, read_audit_settings
 from sentinel_kernel.audit.schema import TABLES, open_for_reading, open_for_writing
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.policy.sizes_in_words import counted
 
 if TYPE_CHECKING:
     import argparse
@@ -137,7 +138,8 @@ def _show(arguments: argparse.Namespace) -> int:
         print(f"    {_shown(line)}")
     for refusal in refusals:
         what, given = refusal["syscall_name"] or refusal["cause"], refusal["arguments"] or ""
-        print(f"refused {_shown(refusal['count'])} times: {_shown(what)}({_shown(given)})")
+        times = "once" if refusal["count"] == 1 else f"{_shown(refusal['count'])} times"
+        print(f"refused {times}: {_shown(what)}({_shown(given)})")
         for name in (
             *("semantic_msg", "hint", "remedy", "cause", "rule", "profile", "line", "function", "result"),
             "process",
@@ -188,7 +190,7 @@ def _write_out(arguments: argparse.Namespace) -> int:
             else:
                 count += export.write_parquet(connection, table, names, rows, arguments.output)
     if arguments.output:
-        print(f"{count} rows written to {arguments.output}")
+        print(f"{counted(count, 'row')} written to {arguments.output}")
     return 0
 
 
@@ -198,7 +200,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         faults = [f"number {fault.seq}: {_shown(fault.what)}" for fault in found.faults]
         if arguments.anchor:
             faults += _check_anchor(connection, arguments.anchor, found)
-    print(f"{found.rows} rows, pruned up to number {found.pruned}, head {found.seq}:{found.hash}")
+    print(f"{counted(found.rows, 'row')}, pruned up to number {found.pruned}, head {found.seq}:{found.hash}")
     for fault in faults:
         print(f"FAULT {fault}")
     if not faults:
@@ -244,7 +246,9 @@ def _prune(arguments: argparse.Namespace) -> int:
     except (sqlite3.Error, OSError, TypeError, ValueError, ArithmeticError) as error:
         raise SentinelError(f"{path} can't be changed: {error}.") from error
     print(
-        f"{done.rows} rows deleted, up to number {done.up_to}" if done.up_to else "Nothing had to be deleted."
+        f"{counted(done.rows, 'row')} deleted, up to number {done.up_to}"
+        if done.up_to
+        else "Nothing had to be deleted."
     )
     return 0
 

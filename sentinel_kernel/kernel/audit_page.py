@@ -10,7 +10,7 @@ from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.words import Words
-from sentinel_kernel.policy.sizes_in_words import size_text
+from sentinel_kernel.policy.sizes_in_words import counted, size_text
 
 if TYPE_CHECKING:
     import sqlite3
@@ -116,8 +116,8 @@ class AuditPage:
         totals = reading.totals(connection, run)
         points = reading.samples(connection, run_id=run)
         told = self._say(
-            f"{totals['executions']} executions, {totals['failed']} failed, {totals['killed']} killed; "
-            f"{totals['refusals']} calls refused (different ones: {totals['kinds']})",
+            f"{counted(totals['executions'], 'execution')}, {totals['failed']} failed, {totals['killed']} killed; "
+            f"{counted(totals['refusals'], 'call')} refused (different ones: {totals['kinds']})",
             f"{totals['executions']} 次执行，{totals['failed']} 次出错，{totals['killed']} 次被终止；"
             f"{totals['kinds']} 类系统调用共被拒绝 {totals['refusals']} 次",
         )
@@ -206,7 +206,7 @@ def _trouble(state: Json) -> tuple[Words, str] | None:
     lost = int(state.get("lost") or 0) + int(state.get("dropped") or 0)
     if lost:
         return Words(
-            f"The audit trail has a gap: {lost} rows could not be written.",
+            f"The audit trail has a gap: {counted(lost, 'row')} could not be written.",
             f"审计记录有缺失：{lost} 行未能写入。",
             "Look at the disk that holds it; sentinel-kernel audit list says which rows are there.",
             "请检查其所在磁盘；sentinel-kernel audit list 可列出现有记录。",

@@ -156,7 +156,11 @@ def _written(told: Json, parts: list[Part], notes: list[str], *, chinese: bool) 
         parts.append(rendering.columns_part(header, rows))
         more = (count if isinstance(count, int) else 0) - len(rows)
         if more > 0:
-            notes.append(f"另有 {more} 个未列出。" if chinese else f"{more} more are not listed.")
+            notes.append(
+                f"另有 {more} 个未列出。"
+                if chinese
+                else f"{more} more {'is' if more == 1 else 'are'} not listed."
+            )
         parts += files_diff.diff_parts(diffs, {}, chinese=chinese)
         notes.append(dry_words.say("taken_back", chinese=chinese))
     failed = told.get("failed")

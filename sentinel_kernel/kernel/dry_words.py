@@ -56,7 +56,7 @@ def failed(named: str, *, chinese: bool) -> str:
 def argument(line_number: int, typed: str, *, chinese: bool) -> str:
     """Return that something stands behind the magic."""
     if chinese:
-        return f"第 {line_number} 行：无法理解 {typed!r}。请单独一行输入 %%sentinel_dry_run，代码写在其下方。"
+        return f"第 {line_number} 行：无法理解“{typed}”。请单独一行输入 %%sentinel_dry_run，代码写在其下方。"
     return (
         f"line {line_number}: {typed!r} is not understood. Type %%sentinel_dry_run, alone on its line, "
         "and the code below it."

@@ -252,7 +252,8 @@ class ExplainPage:
         rows, codes = [], list["Part"]()
         for place, remedy in enumerate(remedies, 1):
             why = rendering.said(remedy, "why", "zh" if self._chinese else "en")
-            text = f"{remedy.get('text')}{f' ({why})' if why else ''}"
+            text = rendering.remedy_text(remedy, why, chinese=self._chinese)
+            text += self._say(f" ({why})", f"（{why}）") if why and text != why else ""
             rows.append((f"{place}. {kinds.get(str(remedy.get('kind')), '')}", text))
             code = remedy.get("code")
             if isinstance(code, str) and code:

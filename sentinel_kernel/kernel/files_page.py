@@ -51,7 +51,7 @@ def held_page(answer: Json, *, named: bool = False, chinese: bool) -> Json:
         notes.append(
             f"另有 {more} 个未列出；请指定路径或通配符。"
             if chinese
-            else f"{more} more are not listed; name a path or a glob such as results/*.csv."
+            else f"{more} more {'is' if more == 1 else 'are'} not listed; name a path or a glob such as results/*.csv."
         )
     if left_out := _number(answer, "left_out"):
         notes.append(
@@ -111,7 +111,9 @@ def done_page(name: str, answer: Json, *, chinese: bool) -> Json:
         parts.append(rendering.columns_part([head], rows))
         if count > len(paths):
             more = count - len(paths)
-            notes.append(f"另有 {more} 个。" if chinese else f"{more} more are not named.")
+            notes.append(
+                f"另有 {more} 个。" if chinese else f"{more} more {'is' if more == 1 else 'are'} not named."
+            )
     failed = answer.get("failed")
     failed = failed if isinstance(failed, dict) else {}
     if _number(failed, "count"):

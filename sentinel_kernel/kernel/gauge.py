@@ -276,7 +276,8 @@ class Gauge:
         """Return a limit in force: as the samples tell, else as the sandbox was made."""
         if name == "cpu_percent":
             quota = (self._host.lifecycle.ready.get("sizes") or {}).get("cpu_quota")
-            return 100 * (quota or self._limit("cpu_count") or len(os.sched_getaffinity(0)))
+            most = len(os.sched_getaffinity(0))
+            return 100 * min(quota or self._limit("cpu_count") or most, most)
         told = self._host.usage.limit(name)
         if told is not None:
             return told

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel import words
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.cells import Stage
@@ -16,7 +17,7 @@ from sentinel_kernel.kernel.profile_change import why_fresh
 from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.host import Host
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 2.0
 """How long a cell may go on after its interrupt before the worker's end is offered."""
+
+
+def _is_whole(name: str, directories: Sequence[str]) -> bool:
+    """Tell whether a profile's file can be read, and says nothing wrong."""
+    from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
+
+    try:
+        load_profile(name, directories)
+    except (SentinelError, OSError):
+        return False
+    return True
 
 
 class GaugeControls:
@@ -53,12 +65,17 @@ class GaugeControls:
         return self._offered and self._stopped is self.running is not None
 
     def choices(self) -> list[tuple[str, bool]]:
-        """Return every profile, and whether a cell may switch to it."""
+        """Return every profile that can be read, and whether a cell may switch to it.
+
+        One that is broken can't be chosen; `%sentinel_profile` says what is wrong with it.
+        """
         from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415 - not on the start path
 
         allowed = set(self._host.magics.choices())
-        current = self._host.lifecycle.profile
-        names = list_profiles(self._host.settings.profile_directories)
+        current, directories = self._host.lifecycle.profile, self._host.settings.profile_directories
+        names = [
+            name for name in list_profiles(directories) if name in allowed or _is_whole(name, directories)
+        ]
         return [(name, name in allowed or name == current) for name in dict.fromkeys([*names, current])]
 
     def choose(self, name: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.kernel import rendering
+from sentinel_kernel.kernel.limit_words import NOT_HELD, PROCESSOR, UNHELD
 from sentinel_kernel.policy.mime import LIMITS_TYPE
 from sentinel_kernel.policy.own_limits import HELD_BY_GROUP_ALONE, LEAST
 from sentinel_kernel.policy.sizes_in_words import amount
@@ -122,7 +123,7 @@ def _name(typed: str, *, chinese: bool) -> str:
     known = ", ".join(NAMES)
     if chinese:
         guess = f"您是想输入 {meant} 吗？" if meant else ""
-        raise LimitTyped(f"没有名为 {shown!r} 的限制。{guess}可用的有 {known}。")
+        raise LimitTyped(f"没有名为“{shown}”的限制。{guess}可用的有 {known}。")
     guess = f"Did you mean {meant}? " if meant else ""
     raise LimitTyped(f"there is no limit {shown!r}. {guess}Known are {known}.")
 
@@ -227,7 +228,7 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
         missing = str(told.get("io_obstacle") or "") if field in HELD_BY_GROUP_ALONE else ""
         own = bool(row.get("own"))
         data.append({"name": name, "field": field, "unit": unit, **known, "own": own, "held": not missing})
-        parts = [_NOT_HELD[missing][chinese]] if missing else _parts(name, row, told, chinese=chinese)
+        parts = [NOT_HELD[missing][chinese]] if missing else _parts(name, row, told, chinese=chinese)
         label = zh if chinese else english
         rows.append((f"{name} ({label})" if name != label else name, ("；" if chinese else "; ").join(parts)))
     kept_by = str(told.get("backend") or "fallback")
@@ -240,7 +241,7 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
     if processor := told.get("processor"):
         held = told.get("throttled_seconds") or 0.0
         shown = f"（已限制 {held:.1f} 秒）" if chinese else f" ({held:.1f} s held back so far)"
-        kept = _PROCESSOR[str(processor)][chinese] + (shown if held else "")
+        kept = PROCESSOR[str(processor)][chinese] + (shown if held else "")
         rows.append(("处理器限制方式" if chinese else "processors kept by", kept))
     note = (
         "在单元格开头用 %sentinel_limit 名称=值 设定，例如 %sentinel_limit memory=4G wall=60；"
@@ -265,7 +266,10 @@ def _parts(name: str, row: Json, told: Json, *, chinese: bool) -> list[str]:
     """Return what is said of one limit: its value, what is used, how far it may go, whose it is."""
     field, unit, *_ = NAMES[name]
     value, used, ceiling = row.get("value"), row.get("used"), row.get("ceiling")
-    parts = [amount(value, unit, chinese=chinese)]
+    held = _in_force(field, value, told)
+    parts = [amount(held, unit, chinese=chinese)]
+    if held != value:
+        parts[0] += f"（本机的全部；设定为 {value:g}）" if chinese else f" (all that are here; {value:g} set)"
     if name == "pids" and value is not None and told.get("tasks_on_top"):
         on_top = told["tasks_on_top"]
         parts[0] += f"（另加内核自身的 {on_top} 个）" if chinese else f" (and {on_top} for the kernel itself)"
@@ -285,51 +289,13 @@ def _parts(name: str, row: Json, told: Json, *, chinese: bool) -> list[str]:
     return parts
 
 
-_NOT_HELD = {
-    "controller": (
-        "not held here: it takes a control group with the io controller",
-        "此处无法限制：需要带 io 控制器的控制组",
-    ),
-    "disk": (
-        "not held here: the files lie on no disk whose speed can be limited",
-        "此处无法限制：文件所在的磁盘不支持限速",
-    ),
-}
-_UNHELD = {
-    "controller": (
-        (
-            "{} can only be held by a control group with the io controller, and this sandbox has none "
-            "(`sentinel-kernel doctor` tells how to get one)"
-        ),
-        "{} 只能由带 io 控制器的控制组限制，而此沙箱没有（`sentinel-kernel doctor` 会说明如何获得）",
-    ),
-    "disk": (
-        (
-            "{} can't be held: the files lie on no disk whose speed can be limited (a network's, or a file system of "
-            "several disks); move the notebook to a disk of this machine"
-        ),
-        "{} 无法限制：文件所在的磁盘不支持限速（网络磁盘，或由多个磁盘组成的文件系统）；请把笔记本移到本机的磁盘",
-    ),
-}
-
-_PROCESSOR = {
-    "backend": ("the back end", "后端"),
-    "affinity": ("affinity: the processors that it may run on", "亲和性：可运行的处理器"),
-    "duty": (
-        "affinity, and a duty cycle: what computes is paused for the rest of each tenth of a second",
-        "亲和性与占空比：计算中的进程在每十分之一秒的剩余时间内暂停",
-    ),
-    "none": ("nothing: all processors may be used", "无：可使用所有处理器"),
-}
-
-
 def unchanged_page(told: Json, *, chinese: bool) -> Json:
     """Return the bundle that tells that limits could not be set, and why."""
     unheld = [name for name, (field, *_) in NAMES.items() if field in (told.get("unheld") or ())]
     none_runs = "没有正在运行的沙箱" if chinese else "no sandbox runs"
     reason = str(told.get("message") or none_runs)[:500]
     if unheld:
-        reason = _UNHELD[str(told.get("io_obstacle"))][chinese].format(", ".join(unheld))
+        reason = UNHELD[str(told.get("io_obstacle"))][chinese].format(", ".join(unheld))
     if (in_use := told.get("in_use")) is not None:
         shown = amount(in_use, "bytes", chinese=chinese)
         reason = (
@@ -345,11 +311,12 @@ def changed_page(told: Json, profile: str, *, chinese: bool) -> Json:
     """Return the bundle that tells what a line has set; ``told`` is the supervisor's answer."""
     before, after = told.get("before") or {}, told.get("after") or {}
     full = [str(name) for name in told.get("full") or ()]
-    own, processors = told.get("own") or {}, int(told.get("processors") or _HIGHEST)
+    own = told.get("own") or {}
     rows = [("变量" if chinese else "variables", "保留" if chinese else "kept, and everything that runs")]
     notes = []
     for name, (field, unit, english, zh) in NAMES.items():
-        old, new = _with_quota(before, field), _with_quota(after, field)
+        wished = _with_quota(after, field)
+        old, new = (_in_force(field, _with_quota(sizes, field), told) for sizes in (before, after))
         if old != new:
             shown = f"{amount(old, unit, chinese=chinese)} → {amount(new, unit, chinese=chinese)}"
             rows.append((zh if chinese else english, shown))
@@ -366,11 +333,12 @@ def changed_page(told: Json, profile: str, *, chinese: bool) -> Json:
                 if chinese
                 else f"{name}: no limit of your own; {shown} is this kernel's ceiling."
             )
-        if field == "cpu_count" and old != new and isinstance(new, int | float) and new > processors:
+        if new != wished and wished != _with_quota(before, field):
+            are, them = ("is", "it") if new == 1 else ("are", "all of them")
             notes.append(
-                f"{name}：本机可用的处理器只有 {processors} 个，全部可用。"
+                f"{name}：本机可用的处理器只有 {new} 个，全部可用：实际生效的是 {new}，而不是 {wished:g}。"
                 if chinese
-                else f"{name}: there are {processors} here, so all of them may be used."
+                else f"{name}: there {are} {new} here, so {them} may be used: {new} in force, not {wished:g}."
             )
         if field in (told.get("later") or ()):
             notes.append(
@@ -389,6 +357,14 @@ def changed_page(told: Json, profile: str, *, chinese: bool) -> Json:
     )
     title = f"Sentinel：限制（配置 {profile}）" if chinese else f"Sentinel: limits (profile {profile})"
     return rendering.table_bundle(title, rows, notes)
+
+
+def _in_force(field: str, value: object, told: Json) -> Any:  # noqa: ANN401 - a number, or what was told in its place
+    """Return what a limit comes to: no more processors than there are."""
+    processors = told.get("processors")
+    if field != "cpu_count" or not isinstance(value, int | float) or not isinstance(processors, int):
+        return value
+    return min(value, processors)
 
 
 def _with_quota(sizes: Json, field: str) -> object:

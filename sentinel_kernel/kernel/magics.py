@@ -174,7 +174,7 @@ class Magics:
             self._say(
                 f"line {line.line_number}: {rendering.printable(line.argument_text, 80)!r} is not understood. "
                 f"Type {usage}, alone on its line.",
-                f"第 {line.line_number} 行：无法理解 {rendering.printable(line.argument_text, 80)!r}。"
+                f"第 {line.line_number} 行：无法理解“{rendering.printable(line.argument_text, 80)}”。"
                 f"请单独一行输入 {usage}。",
             )
         )
@@ -230,13 +230,13 @@ class Magics:
                 raise UsageError(
                     self._say(
                         f"line {line_number}: {error}",
-                        f"第 {line_number} 行：没有名为 {shown!r} 的配置。可用的配置：{'、'.join(self._names())}。",
+                        f"第 {line_number} 行：没有名为“{shown}”的配置。可用的配置：{'、'.join(self._names())}。",
                     )
                 ) from error
             raise UsageError(
                 self._say(
                     f"line {line_number}: the profile {shown!r} can't be used: {error}",
-                    f"第 {line_number} 行：配置 {shown!r} 不可用：{error}",
+                    f"第 {line_number} 行：配置“{shown}”不可用：{error}",
                 )
             ) from error
         granted = self._ceiling.grants(profile)
@@ -246,7 +246,7 @@ class Magics:
                     f"line {line_number}: the lab's configuration does not let this kernel change to {name!r} "
                     f"(ceiling: {self._ceiling.name}{', locked' if self._ceiling.locked else ''}). "
                     "HINT → Ask whoever runs this machine; nothing in a notebook can change it.",
-                    f"第 {line_number} 行：实验室配置不允许此内核切换到 {name!r}"
+                    f"第 {line_number} 行：实验室配置不允许此内核切换到“{name}”"
                     f"（上限：{self._ceiling.name}{'，已锁定' if self._ceiling.locked else ''}）。"
                     "HINT → 请联系此机器的管理员；笔记本中的任何内容都无法更改它。",
                 )

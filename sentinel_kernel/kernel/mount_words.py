@@ -178,7 +178,7 @@ class MountWords:
         detail = rendering.printable(str(told.get("detail") or ""), _CHARACTERS)
         shown = rendering.printable(path, _CHARACTERS)
         why = self._say(english, chinese).format(detail=detail)
-        return self._say(f"the folder {shown!r} is not shown: {why}", f"文件夹 {shown!r} 未显示：{why}")
+        return self._say(f"the folder {shown!r} is not shown: {why}", f"文件夹“{shown}”未显示：{why}")
 
     def question(self, path: str, mode: str, told: Json, *, profile: str = "") -> str:
         """Return the question about a folder, of which ``told`` says what was found in it.
@@ -189,7 +189,7 @@ class MountWords:
         shown = rendering.printable(path, _CHARACTERS)
         who = self._say(
             f"the profile {profile!r} wants" if profile else "this cell wants",
-            f"配置 {profile!r} 请求" if profile else "此单元格请求",
+            f"配置“{profile}”请求" if profile else "此单元格请求",
         )
         if mode == "ro":
             return self._say(
@@ -238,7 +238,7 @@ class MountWords:
         return self._say(
             f"the folder {shown!r} is shown only once a person has agreed, and nobody can be asked here. "
             "HINT → Run the cell in a frontend that takes input, or put the folder into a profile of yours (README).",
-            f"只有在有人同意后才会显示文件夹 {shown!r}，而此处无人可以询问。HINT → 请在支持输入的前端运行该单元格，"
+            f"只有在有人同意后才会显示文件夹“{shown}”，而此处无人可以询问。HINT → 请在支持输入的前端运行该单元格，"
             "或把该文件夹写入配置（见 README 中的自定义配置）。",
         )
 
@@ -270,7 +270,7 @@ class MountWords:
         shown = rendering.printable(path, _CHARACTERS)
         return self._say(
             f"the folder {shown!r} was not allowed: the answer was no, or there was none. Nothing has changed.",
-            f"未允许文件夹 {shown!r}：回答为否，或没有回答。一切保持不变。",
+            f"未允许文件夹“{shown}”：回答为否，或没有回答。一切保持不变。",
         )
 
     def declined_to_write(self, path: str) -> str:

@@ -10,11 +10,13 @@ from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.questions import HOW, YES
+from sentinel_kernel.kernel.switch_words import SwitchWords
+from sentinel_kernel.policy.asking import CROWD, INTERRUPTED, NOBODY, TIMEOUT
 from sentinel_kernel.policy.leeway import DEFAULT_CEILING
 from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.host import Host
@@ -42,6 +44,15 @@ _WHY_REFUSED = {
     "unwatched": ("too much is watched for events", "监视的事件过多"),
 }
 """Why a host was refused, as policy/network.py and proxy/ name it -> in words."""
+
+
+_NO_ANSWER = {
+    TIMEOUT: ("there was no answer in time", "未在时限内得到回答"),
+    INTERRUPTED: ("the question was interrupted", "询问被中断"),
+    NOBODY: ("nobody could be asked", "无人可以询问"),
+    CROWD: ("too many questions are open", "未回答的问题过多"),
+}
+"""Why there was no answer (policy/asking.py), in English and Chinese."""
 
 
 class NetworkMagics:
@@ -94,7 +105,7 @@ class NetworkMagics:
             if answer == "yes":
                 sent()
             else:
-                refuse(self._declined(rule))
+                refuse(self._declined(rule, answer, YES))
 
         def sent() -> None:
             self._request({"do": "allow", "rule": rule}, current, allowed, refuse)
@@ -130,7 +141,7 @@ class NetworkMagics:
         def answered(answer: str) -> None:
             chosen = how if how and answer == "yes" else answer
             if chosen not in ("carry", "fresh"):
-                refuse(self._declined(wanted.rule))
+                refuse(self._declined(wanted.rule, answer, YES if how else HOW))
                 return
             from sentinel_kernel.kernel.magics import Switch  # noqa: PLC0415 - few ask for it
             from sentinel_kernel.kernel.profile_switch import Turn  # noqa: PLC0415 - as above
@@ -155,7 +166,7 @@ class NetworkMagics:
             return ""
         return self._say(
             f"this lab's ceiling ('{name}') does not list {rule}. HINT → Ask who looks after the lab to list it.",
-            f"本实验室的上限（'{name}'）未列出 {rule}。HINT → 请联系实验室管理员将其列出。",
+            f"本实验室的上限（“{name}”）未列出 {rule}。HINT → 请联系实验室管理员将其列出。",
         )
 
     def _request(
@@ -177,7 +188,7 @@ class NetworkMagics:
             f"asks: this cell wants to reach {rule} from this sandbox, until the kernel ends. What cells can read "
             f"could be sent there{self._opens(rule)}. Allow it? [y/n] ",
             f"询问：此单元格请求在内核结束前从此沙箱访问 {rule}。"
-            f"单元格能读取的内容都可能被发送到那里{self._opens(rule)}。是否允许？[y/n] ",
+            f"单元格能读取的内容都可能被发送到那里{self._opens(rule)}。是否允许？[y] 是，[n] 否：",
         )
 
     def _opens(self, rule: str) -> str:
@@ -199,39 +210,50 @@ class NetworkMagics:
         )
 
     def _question_fresh(self, rule: str, how: str) -> str:
+        held = self._host.files.held[0]
+        afresh = SwitchWords(self._host.settings.language).afresh(held)
         told = self._say(
             f"asks: this cell wants to reach {rule} from this sandbox, until the kernel ends. What cells can read "
             f"could be sent there{self._opens(rule)}. This sandbox was made without a way out, so that it takes a "
-            "fresh one",
+            f"fresh one.{afresh} What was installed or put into /tmp is gone.",
             f"询问：此单元格请求在内核结束前从此沙箱访问 {rule}。"
             f"单元格能读取的内容都可能被发送到那里{self._opens(rule)}。"
-            "此沙箱创建时没有对外出口，因此需要全新的沙箱",
+            f"此沙箱创建时没有对外出口，因此需要全新的沙箱。{afresh}已安装的软件包和 /tmp 中的内容会丢失。",
         )
         if how == "carry":
             return told + self._say(
-                "; variables that can be pickled come along. Allow it? [y/n] ",
-                "；可序列化的变量会一并带入。是否允许？[y/n] ",
+                " Variables that can be pickled come along. Allow it? [y/n] ",
+                "可序列化的变量会一并带入。是否允许？[y] 是，[n] 否：",
             )
         if how == "fresh":
-            return told + self._say(", without variables. Allow it? [y/n] ", "，不带变量。是否允许？[y/n] ")
+            return told + self._say(
+                " Variables do not come along. Allow it? [y/n] ", "变量不会带上。是否允许？[y] 是，[n] 否："
+            )
         return told + self._say(
-            ". [c] allow it and carry the variables over that can be pickled, [f] allow it and start fresh without "
+            " [c] allow it and carry the variables over that can be pickled, [f] allow it and start fresh without "
             "them, [n] no, stay as it is: ",
-            "。[c] 允许，并带上可序列化的变量，[f] 允许，不带变量，[n] 不允许，保持现状：",
+            "[c] 允许，并带上可序列化的变量，[f] 允许，不带变量，[n] 不允许，保持现状：",
         )
 
     def _why_fresh(self) -> str:
         return self._say("it was made without a way out", "原沙箱创建时没有对外出口")
 
-    def _declined(self, rule: str) -> str:
-        return self._say(f"{rule} was not allowed. Nothing has changed.", f"未允许 {rule}。一切保持不变。")
+    def _declined(self, rule: str, answer: str, answers: Mapping[str, str]) -> str:
+        why = _NO_ANSWER.get(answer, ("the answer was no", "回答为否"))
+        english, chinese = ("c or f", " c 或 f") if answers is HOW else ("y", " y")
+        return self._say(
+            f"{rule} was not allowed: {why[0]}. Nothing was sent and nothing has changed; the rest of the cell did "
+            f"not run. HINT → Run the cell again and answer {english} if cells may reach it, or take the line out.",
+            f"未允许 {rule}：{why[1]}。未发送任何内容，一切保持不变；单元格的其余部分没有运行。"
+            f"HINT → 若允许访问，请重新运行单元格并回答{chinese}；否则请删除这一行。",
+        )
 
     def _no_sockets(self, rule: str) -> str:
         name = self._host.lifecycle.profile
         return self._say(
             f"the profile '{name}' has no network at all, so that allowing {rule} alone would change nothing. HINT → "
             f"Start the cell with `%sentinel_profile {DEFAULT_CEILING}`, and `%sentinel_allow {rule}` below it.",
-            f"配置 '{name}' 完全没有网络，仅允许 {rule} 不会有任何作用。HINT → 请在单元格首行写 "
+            f"配置“{name}”完全没有网络，仅允许 {rule} 不会有任何作用。HINT → 请在单元格首行写 "
             f"`%sentinel_profile {DEFAULT_CEILING}`，下一行写 `%sentinel_allow {rule}`。",
         )
 
@@ -254,11 +276,11 @@ class NetworkMagics:
             )
         first = "" if told.get("allow") else f"%sentinel_profile {DEFAULT_CEILING}"
         return self._say(
-            "This sandbox has no way out: no host outside can be reached. `%sentinel_allow HOST:PORT` at the top of a "
-            "cell asks you about one, and what becomes of the variables."
+            "This sandbox has no way out: no host outside can be reached. `%sentinel_allow HOST:PORT` (e.g. "
+            "github.com:443) at the top of a cell asks you about one, and what becomes of the variables."
             + (f" Under this profile it takes `{first}` in the line above." if first else ""),
-            "此沙箱没有对外出口：无法访问任何外部主机。在单元格首行写 `%sentinel_allow 主机:端口`，"
-            "系统会询问您是否允许，以及如何处理变量。"
+            "此沙箱没有对外出口：无法访问任何外部主机。在单元格首行写 `%sentinel_allow HOST:PORT`"
+            "（例如 github.com:443），系统会询问您是否允许，以及如何处理变量。"
             + (f"在此配置下，上一行还需写 `{first}`。" if first else ""),
         )
 

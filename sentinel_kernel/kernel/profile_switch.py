@@ -149,7 +149,7 @@ class ProfileSwitch:
                     if answer == "yes":
                         self._start_afresh(turn, why, cargo)
                     else:
-                        turn.refuse(self._words.stays(turn.switch.profile, why))
+                        turn.refuse(self._words.stays(turn.switch.profile, why, turn.switch.hosts))
 
                 self._host.questions.ask(turn.cell, self._words.leaves(cargo), YES, turn.current(agreed))
             else:

@@ -33,6 +33,26 @@ _COLUMNS = (
     ("asks about", "询问"),
     ("for", "用途"),
 )
+_IN_CHINESE = {
+    "Code you have not read: computing, files and subprocesses work; no network, no other rights, 1 GiB and one CPU": (
+        "用于未读过的代码：可以计算、读写文件和启动子进程；没有网络和其他权限，1 GiB 内存，一个处理器"
+    ),
+    (
+        "Your own analyses: half of the free memory, all CPUs, and a network inside the sandbox alone (loopback)"
+    ): "用于您自己的分析：一半的空闲内存，所有处理器，网络仅限沙箱内部（回环接口）",
+    "As datascience, and the hosts that it lists can be reached: Python's package index": (
+        "与 datascience 相同，并可访问其列出的主机：Python 软件包索引"
+    ),
+    "SentinelBox datascience: more memory and processors; local sockets, no connections": (
+        "SentinelBox 的 datascience：更多内存和处理器；仅本地套接字，没有连接"
+    ),
+    "SentinelBox strict: no network, no calls that change the system": (
+        "SentinelBox 的 strict：没有网络，没有改变系统的调用"
+    ),
+    "SentinelBox web: outgoing sockets, no listening ones": "SentinelBox 的 web：可向外连接，不可监听",
+}
+"""What the shipped profiles say of themselves; others' words stay as they are written."""
+
 _MOST_NAMED = 4
 
 
@@ -80,7 +100,7 @@ def _row(profile: Profile, ceiling: Ceiling, in_use: str, *, chinese: bool) -> l
         _named([mount.path for mount in profile.filesystem.mounts]) or "-",
         _files(profile, chinese=chinese),
         _named(asks) or "-",
-        profile.description,
+        _IN_CHINESE.get(profile.description, profile.description) if chinese else profile.description,
     ]
 
 

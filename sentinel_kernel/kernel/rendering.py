@@ -189,6 +189,13 @@ def said(violation: Json, key: str, language: str) -> str:
     return text if isinstance(text, str) else ""
 
 
+def remedy_text(remedy: Json, why: str, *, chinese: bool) -> str:
+    """Return a remedy's text; of a change of the code, whose text is English, in Chinese ``why`` it helps."""
+    text = remedy.get("text")
+    text = text if isinstance(text, str) else ""
+    return why if chinese and why and remedy.get("kind") == "code" and not text.startswith("%") else text
+
+
 def call_text(violation: Json) -> str:
     """Return a call with its arguments, as it would be written."""
     arguments: list[Any] = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING
 
 from sentinel_kernel import __version__
@@ -176,6 +177,7 @@ class StatusPage:
             if field == "cpu_count":
                 # A share of a processor's time is given to a whole number of them, and is what is in force.
                 value = (sizes.get("cpu_quota") if sizes else resources.cpu_quota) or value
+                value = min(value, len(os.sched_getaffinity(0))) if isinstance(value, int | float) else value
             if value is not None:
                 shown = size_text(value) if field.endswith("_bytes") else f"{value:.15g}"
                 if field in HELD_BY_GROUP_ALONE and self._lifecycle.ready.get("holds_io") is False:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sentinel_kernel.kernel.words import Words
-from sentinel_kernel.policy.sizes_in_words import size_text
+from sentinel_kernel.policy.sizes_in_words import counted, size_text
 
 _REASONS = {
     "no_space": ("the disk has room for {room} more", "磁盘仅剩 {room} 可用空间"),
@@ -36,7 +36,7 @@ def leaving(count: int, days: int) -> Words:
         else f"The saved files of {count} earlier sandboxes"
     )
     return Words(
-        f"{files} will be deleted in {days} days: they are older, or more, than the artifact store keeps.",
+        f"{files} will be deleted in {counted(days, 'day')}: they are older, or more, than the artifact store keeps.",
         f"{count} 个以前的沙箱所保存的文件将在 {days} 天后删除：它们超出了保存区的保留期限或容量。",
         "In a terminal, `sentinel-kernel artifacts list` names them and `sentinel-kernel artifacts restore NAME` "
         "copies them back. SENTINEL_ARTIFACTS_DAYS and SENTINEL_ARTIFACTS_BYTES say how much is kept.",

@@ -8,11 +8,21 @@ from sentinel_kernel.kernel import rendering
 from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sentinel_kernel.kernel.carrying import Cargo
     from sentinel_kernel.kernel.wire import Json
     from sentinel_kernel.policy.compare import Surplus
 
 _SHOWN = 8
+
+
+def _files(held: int) -> str:
+    return "1 file that is held does" if held == 1 else f"{held} files that are held do"
+
+
+def _variables(count: int) -> str:
+    return "1 variable" if count == 1 else f"{count} variables"
 
 
 class SwitchWords:
@@ -31,7 +41,7 @@ class SwitchWords:
         return self._say(
             f"asks: this cell wants the profile {profile!r}, which goes beyond {ceiling!r} (the ceiling){english}. "
             "Allow it? [y] yes, [n] no: ",
-            f"询问：此单元格请求配置 {profile!r}，它超出上限 {ceiling!r}{chinese}。是否允许？[y] 是，[n] 否：",
+            f"询问：此单元格请求配置“{profile}”，它超出上限“{ceiling}”{chinese}。是否允许？[y] 是，[n] 否：",
         )
 
     def _more(self, more: Surplus) -> str:
@@ -70,7 +80,7 @@ class SwitchWords:
             f"the profile {profile!r} goes beyond what a cell of this kernel may ask for by itself "
             f"(ceiling: {ceiling}), and nobody can be asked here. HINT → Run the cell in a frontend that takes input, "
             f"or install a kernel that starts with it, in a terminal: sentinel-kernel install --profile {profile}",
-            f"配置 {profile!r} 超出此内核的单元格可以自行请求的范围（上限：{ceiling}），且此处无人可以询问。"
+            f"配置“{profile}”超出此内核的单元格可以自行请求的范围（上限：{ceiling}），且此处无人可以询问。"
             f"HINT → 请在支持输入的前端运行该单元格，或在终端安装以该配置启动的内核："
             f"sentinel-kernel install --profile {profile}",
         )
@@ -79,7 +89,7 @@ class SwitchWords:
         """Return the refusal where the person did not agree."""
         return self._say(
             f"the profile {profile!r} was not allowed: the answer was no, or there was none. Nothing has changed.",
-            f"未允许配置 {profile!r}：回答为否，或没有回答。一切保持不变。",
+            f"未允许配置“{profile}”：回答为否，或没有回答。一切保持不变。",
         )
 
     def _files(self, held: int) -> str:
@@ -87,38 +97,52 @@ class SwitchWords:
         if not held:
             return ""
         return self._say(
-            f" Files that are held ({held}) do not come along: they are saved aside (in a terminal: sentinel-kernel "
-            "artifacts list); %sentinel_commit first writes them to the folder.",
-            f"沙箱中保留的 {held} 个文件不会带上，而是另行保存（在终端中运行 sentinel-kernel artifacts list）；"
-            "可先用 %sentinel_commit 写入文件夹。",
+            f" {_files(held)} not come along: saved aside (in a terminal: sentinel-kernel artifacts list), out of "
+            "cells' sight; %sentinel_commit first writes to the folder.",
+            f"沙箱中保留的 {held} 个文件不会带上，而是另行保存（在终端中运行 sentinel-kernel artifacts list），"
+            "单元格看不到它们；可先用 %sentinel_commit 写入文件夹。",
+        )
+
+    def afresh(self, held: int) -> str:
+        """Return what a fresh sandbox means beside the variables, with a space before it."""
+        return self._files(held) + self._say(
+            " Cells start in the notebook's folder again: os.chdir does not come along.",
+            "单元格会重新从笔记本所在文件夹开始：os.chdir 的更改不会带上。",
         )
 
     def choice(self, profile: str, why: str, held: int = 0) -> str:
         """Return the question what becomes of the variables, and of ``held`` files."""
-        files = self._files(held)
+        files = self.afresh(held)
         return self._say(
             f"asks: {profile!r} takes a fresh sandbox ({why}).{files} [c] carry over the variables that can be "
             "pickled, [f] start fresh without them, [n] stay as it is: ",
-            f"询问：{profile!r} 需要全新的沙箱（{why}）。{files}[c] 带上可序列化的变量，[f] 不带变量，[n] 保持现状：",
+            f"询问：“{profile}”需要全新的沙箱（{why}）。{files}[c] 带上可序列化的变量，[f] 不带变量，[n] 保持现状：",
         )
 
     def choose(self, profile: str, why: str, held: int = 0) -> str:
         """Return the refusal where nobody can be asked for the choice."""
-        files = self._files(held)
+        files = self.afresh(held)
         return self._say(
             f"{profile!r} takes a fresh sandbox ({why}), and nobody can be asked here what becomes of the variables. "
             f"HINT → Type %sentinel_profile {profile} --carry to carry over those that can be pickled, or "
             f"%sentinel_profile {profile} --fresh to lose them.{files}",
-            f"{profile!r} 需要全新的沙箱（{why}），且此处无人可以询问如何处理变量。"
+            f"“{profile}”需要全新的沙箱（{why}），且此处无人可以询问如何处理变量。"
             f"HINT → 输入 %sentinel_profile {profile} --carry 带上可序列化的变量，"
             f"或 %sentinel_profile {profile} --fresh 放弃变量。{files}",
         )
 
-    def stays(self, profile: str, why: str) -> str:
-        """Return what is said where the person chose to stay."""
+    def stays(self, profile: str, why: str, hosts: Sequence[str] = ()) -> str:
+        """Return what is said where the person chose to stay, and so without ``hosts`` where they were asked for."""
+        if hosts:
+            named = ", ".join(hosts)
+            return self._say(
+                f"{named} can't be reached yet: it takes a fresh sandbox ({why}), and the answer was to stay. Nothing "
+                "has changed, and no variable was touched.",
+                f"仍无法访问 {named}：这需要全新的沙箱（{why}），而您选择保持现状。一切保持不变，变量未受影响。",
+            )
         return self._say(
             f"the profile stays as it was: {profile!r} takes a fresh sandbox ({why}). No variable was touched.",
-            f"配置保持不变：{profile!r} 需要全新的沙箱（{why}）。变量未受影响。",
+            f"配置保持不变：“{profile}”需要全新的沙箱（{why}）。变量未受影响。",
         )
 
     def not_saved(self, fault: str) -> str:
@@ -133,7 +157,7 @@ class SwitchWords:
     def leaves(self, cargo: Cargo) -> str:
         """Return the question whether to go on without what can't be carried over."""
         return self._say(
-            f"asks: {len(cargo.carried)} variables ({size_text(cargo.size_bytes)}) can be carried over, these can't: "
+            f"asks: {_variables(len(cargo.carried))} ({size_text(cargo.size_bytes)}) can be carried over, these can't: "
             f"{self._list(cargo)}. Go on without them? [y] yes, [n] stay as it is: ",
             f"询问：可带上 {len(cargo.carried)} 个变量（{size_text(cargo.size_bytes)}），"
             f"以下不能：{self._list(cargo)}。是否继续？[y] 是，[n] 保持现状：",

@@ -83,13 +83,13 @@ class TrustOutput:
                 f"asks: outputs of this notebook want to load from {names}, until the kernel ends. What cells can read "
                 "could be sent there by your browser. Allow it? [y/n] ",
                 f"询问：此笔记本的输出请求在内核结束前从 {names} 加载内容。"
-                "单元格能读取的内容都可能由您的浏览器发送到那里。是否允许？[y/n] ",
+                "单元格能读取的内容都可能由您的浏览器发送到那里。是否允许？[y] 是，[n] 否：",
             )
         return self._say(
             "asks: outputs of this notebook want to run scripts, in frames without your login and without any host "
             "that is not listed, until the kernel ends. Allow it? [y/n] ",
             "询问：此笔记本的输出请求在内核结束前运行脚本；脚本位于独立框架中，没有您的登录身份，"
-            "也不能访问未列出的主机。是否允许？[y/n] ",
+            "也不能访问未列出的主机。是否允许？[y] 是，[n] 否：",
         )
 
     def _never(self, wanted: TrustWanted) -> str:
@@ -107,7 +107,7 @@ class TrustOutput:
                 return ""
         return self._say(
             f"this lab's ceiling ('{name}') does not give it. HINT → Ask who looks after the lab to list it (outputs).",
-            f"本实验室的上限（'{name}'）不允许。HINT → 请联系实验室管理员将其列出（outputs）。",
+            f"本实验室的上限（“{name}”）不允许。HINT → 请联系实验室管理员将其列出（outputs）。",
         )
 
     def _page(self) -> Json:

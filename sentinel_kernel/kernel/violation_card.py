@@ -20,6 +20,7 @@ from sentinel_kernel.kernel.rendering import (
     notice_data,
     paragraph,
     printable,
+    remedy_text,
     said,
     small,
     source_block,
@@ -199,14 +200,15 @@ class _Card:
             text = remedy.get("text") if isinstance(remedy, dict) else None
             if not isinstance(text, str):
                 continue
+            why = said(remedy, "why", self._language)
+            text = remedy_text(remedy, why, chinese=self._language == "zh")
             if remedy.get("kind") == "code":
                 row = f"{self._say('change')}: {escape(text, TEXT_CHARACTERS)}"
             elif remedy.get("kind") == "command":
                 row = f"{inline_code(text)} ({self._say('host_terminal')})"
             else:
                 row = inline_code(text)
-            why = said(remedy, "why", self._language)
-            rows.append(row + (f" – {escape(why, TEXT_CHARACTERS)}" if why else ""))
+            rows.append(row + (f" – {escape(why, TEXT_CHARACTERS)}" if why and why != text else ""))
         if not rows:
             return []
         if len(rows) == 1:

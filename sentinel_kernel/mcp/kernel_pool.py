@@ -160,7 +160,8 @@ class KernelPool:
             await asyncio.sleep(min(_LOOK_SECONDS, seconds / 4))
             for kernel in self.kernels:
                 if not kernel.busy and time.monotonic() - kernel.last_used >= seconds:
-                    await self.end(kernel.name, f"it was not used for {seconds / 60:g} minutes")
+                    waited = "a minute" if seconds == 60 else f"{seconds / 60:g} minutes"
+                    await self.end(kernel.name, f"it was not used for {waited}")
 
     async def restart(self, name: str) -> KernelSession:
         """End the kernel and start it anew."""

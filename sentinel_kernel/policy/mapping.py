@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import errno as errno_numbers
 import os
+import re
 import signal
 import stat
 
@@ -255,6 +256,10 @@ def _check_template(template: str, place: str) -> None:
             )
 
 
+_BETWEEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")
+"""A blank beside a placeholder is for numbers and names; beside Chinese words (``5 秒``) it is one too many."""
+
+
 def fill(template: str, values: Mapping[str, str]) -> str:
     """Return ``template`` with its placeholders replaced; str.format would also look into attributes."""
     start, *pieces = template.split("{")
@@ -262,4 +267,4 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     for piece in pieces:
         name, _, rest = piece.partition("}")
         filled += [values.get(name, ""), rest]
-    return "".join(filled)
+    return _BETWEEN_CHINESE.sub("", "".join(filled))

@@ -15,6 +15,11 @@ def size_text(value: object) -> str:
     return str(value)
 
 
+def counted(number: int, thing: str) -> str:
+    """Return so many of a ``thing``, whose plural takes an s: ``1 file``, ``2 files``."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def amount(value: object, unit: str, *, chinese: bool = False) -> str:
     """Return ``value`` with its ``unit``: bytes, seconds or count."""
     if not isinstance(value, int | float) or isinstance(value, bool):

@@ -143,11 +143,21 @@ def _ended(values: Mapping[str, str], *, chinese: bool) -> str:
     count, left = values.get("ended", ""), values.get("left", "")
     text = ""
     if count.isdecimal() and count != "0":
-        text = f" The {count} that this cell had started were ended, so that others can start."
+        ended = (
+            "one that this cell had started was"
+            if count == "1"
+            else f"{count} that this cell had started were"
+        )
+        text = f" The {ended} ended, so that others can start."
         if chinese:
             text = f"已结束此单元格启动的 {count} 个进程，以便其他进程可以启动。"
     if left.isdecimal():
-        text = f" {left} are left that are older than this cell or its own threads: end those, or run %sentinel_reset."
+        rest = (
+            "One is left that is older than this cell or its own thread: end it"
+            if left == "1"
+            else f"{left} are left that are older than this cell or its own threads: end those"
+        )
+        text = f" {rest}, or run %sentinel_reset."
         if chinese:
             text = f"仍有 {left} 个早于此单元格或属于其自身的线程：请结束它们，或运行 %sentinel_reset。"
     return text

@@ -120,6 +120,7 @@ def limits_in_force(current: Current, request: StartRequest, meter: Meter) -> di
         "rows": rows,
         "backend": current.backend.name,
         "io_obstacle": current.backend.io_obstacle,
+        "processors": len(os.sched_getaffinity(0)),
         "machine_bytes": allowed if allowed < (sizes.memory_bytes or 0) else None,
         "detail": current.backend.detail,
         "processor": _kept_by(current),

@@ -16,6 +16,42 @@ if TYPE_CHECKING:
     from sentinel_kernel.worker.app import IPKernelApp
 
 
+USAGE = {
+    "sentinel_allow": (" HOST[:PORT] [--carry|--fresh]", "github.com:443"),
+    "sentinel_commit": (" [PATH|GLOB ...]", "results/*.csv"),
+    "sentinel_discard": (" [PATH|GLOB ... | --all]", "draft.txt"),
+    "sentinel_explain": (" [N]", "2"),
+    "sentinel_export": (" PATH", "results/table.csv"),
+    "sentinel_files": (" [--diff] [--json] [PATH|GLOB ...]", "--diff notes.txt"),
+    "sentinel_gauge": (" [summary on|off]", "summary on"),
+    "sentinel_limit": (" [NAME=VALUE ...]", "memory=4G wall=60"),
+    "sentinel_mount": (" [PATH [ro|rw] | --remove NAME]", "/data/survey"),
+    "sentinel_net": (" [--json]", ""),
+    "sentinel_preflight": (" [off|advise|refuse] [--dangerous off|advise|refuse]", "advise"),
+    "sentinel_profile": (" [NAME [--carry|--fresh]]", "datascience"),
+    "sentinel_status": (" [--live]", ""),
+    "sentinel_trust_output": (" [scripts | HOST ... | off]", "cdn.plot.ly"),
+    "sentinel_violations": (" [--last N] [--json]", "--last 5"),
+}
+"""What may follow a magic's name, as the host reads it, and an example."""
+
+
+def help_text(name: str) -> str:
+    """Return what IPython's help (`%sentinel_limit?`) shows of a magic of the host's."""
+    usage, example = USAGE.get(name, ("", ""))
+    lines = [f"%{name}{usage}", ""]
+    if example:
+        lines += [f"For example: %{name} {example}", ""]
+    return "\n".join(
+        (
+            *lines,
+            "Run by Sentinel's host, outside the sandbox: as one of the first lines of a cell, before any code.",
+            "%sentinel_help says what each of these magics does.",
+            "由沙箱外的 Sentinel 主机执行：须写在单元格最前面、代码之前。%sentinel_help 说明每个魔法命令的用途。",
+        )
+    )
+
+
 class _Leading(threading.local):
     """The leading magics of the running cell that have not been executed yet; of each subshell's own cell."""
 
@@ -49,7 +85,7 @@ def register_inert_magics(app: IPKernelApp, names: Sequence[str]) -> None:
                     "Move it to the top, or into a cell of its own."
                 )
 
-        magic.__doc__ = f"%{name}: run by Sentinel's host, outside the sandbox; see %sentinel_help."
+        magic.__doc__ = help_text(name)
         shell.register_magic_function(magic, "line", name)
 
     for name in names:

@@ -152,11 +152,19 @@ def test_a_sandbox_without_a_way_out_is_given_one_with_the_persons_yes(
         line = "%sentinel_allow web.example.org"
         assert f"HINT: Put `{line}` at the top of the cell" in refused.reply["evalue"]
 
+        plain.run(
+            "import os\nos.makedirs('deep', exist_ok=True)\nos.chdir('deep')\nopen('held.py', 'w').close()"
+        )
         prompt, declined = answered(plain, f"{line}\n1", "n")
         assert "web.example.org" in prompt
         assert all(word in prompt for word in ("fresh", "[c]", "[f]", "[n]"))
+        # What goes with the old sandbox is said before the answer.
+        assert "held do not come along" in prompt or "held does not come along" in prompt
+        assert prompt.index("start in the notebook's folder again") < prompt.index("[c]")
         assert declined.reply["ename"] == "NetworkError"
-        assert plain.run("print(kept)").text == "7\n"
+        assert "was not allowed: the answer was no. Nothing was sent" in declined.reply["evalue"]
+        assert "HINT → Run the cell again and answer c or f" in declined.reply["evalue"]
+        assert plain.run("print(kept, os.path.basename(os.getcwd()))").text == "7 deep\n"
         assert plain.run(f"{line} --carry", allow_stdin=False).reply["ename"] == "NetworkError"
         assert plain.run("print(kept)").text == "7\n"
 
@@ -167,6 +175,10 @@ def test_a_sandbox_without_a_way_out_is_given_one_with_the_persons_yes(
         assert "[c]" not in prompt
         assert "web.example.org" in prompt
         assert allowed.text == "7 200 False\n"
+        gone = plain.run(
+            "import os\nprint(os.path.basename(os.getcwd()) == 'deep', os.path.exists('deep/held.py'))"
+        )
+        assert gone.text == "False False\n"  # as was said
         assert tried(plain)["granted"] == ["web.example.org"]
         assert plain.run("fetch('other.example.org')").reply["ename"] == "gaierror"
         assert answered(plain, "%sentinel_allow other.example.org:80\nprint(kept)", "y")[1].text == "7\n"

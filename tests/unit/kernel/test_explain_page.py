@@ -7,8 +7,11 @@ from typing import Any
 
 from sentinel_kernel.kernel.explain_page import ExplainPage
 from sentinel_kernel.kernel.session_violations import SessionViolations
+from sentinel_kernel.kernel.violation_card import violation_bundle
 from sentinel_kernel.policy.hints import complete
+from sentinel_kernel.policy.leeway import Leeway
 from sentinel_kernel.policy.occurrence import make_occurrence
+from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.policy.violation import Limit
 from sentinel_kernel.record import replace
 
@@ -56,3 +59,19 @@ def test_the_page_does_not_send_to_itself() -> None:
         shown = " ".join(page_of(record, last=1, language=language).split())
         assert words in shown
         assert "%sentinel_explain" not in shown
+
+
+def test_a_change_of_the_code_is_told_in_one_language() -> None:
+    made = make_occurrence(
+        "name_lookup", id="a", profile="strict", rule="r", time_ms=0, subject=("host", "example.org")
+    )
+    leeway = Leeway(tuple(load_profile(name) for name in ("strict", "datascience")), "datascience", asks=True)
+    record = complete(made, code="get()", leeway=leeway).to_json()
+    assert record["remedies"][0]["text"].startswith("Put two lines on top of the cell")
+    chinese = " ".join(page_of(record, last=1, language="zh").split())
+    assert "1. 修改代码" in chinese
+    assert "Put two lines" not in chinese
+    assert "这需要全新的沙箱，您可以选择如何处理变量" in chinese
+    assert "Put two lines on top of the cell" in " ".join(page_of(record, last=1).split())
+    card = violation_bundle(record, "zh")["text/html"]
+    assert "Put two lines" not in str(card)

@@ -108,10 +108,19 @@ def test_a_ceiling_and_all_processors_are_called_that(*, chinese: bool) -> None:
         "4 GiB 是此内核的上限" if chinese else "memory: no limit of your own; 4 GiB is this kernel's ceiling"
     ) in text
     assert ("只有 2 个" if chinese else "cpu: there are 2 here") in text
+    assert "1 → 2" in text  # what is in force, not what was typed
+    assert ("实际生效的是 2，而不是 99" if chinese else "2 in force, not 99") in text
     assert ("pids：您" if chinese else "pids: no limit") not in text
     told["after"] = {"memory_bytes": 4 << 30, "cpu_count": 2, "pids": None}
     text = changed_page(told, "strict", chinese=chinese)["text/plain"]
     assert ("只有" if chinese else "there are 2 here") not in text
+    listed = {"rows": [{"name": "cpu_count", "value": 99, "own": True}], "processors": 2}
+    text = " ".join(limits_page(listed, "strict", chinese=chinese)["text/plain"].split())
+    assert ("2（本机的全部；设定为 99）" if chinese else "2 (all that are here; 99 set)") in text
+    listed["processors"] = 100
+    assert ("本机的全部" if chinese else "all that are here") not in str(
+        limits_page(listed, "s", chinese=chinese)
+    )
 
 
 def test_own_limits_are_bounded_by_the_ceiling_unless_granted() -> None:

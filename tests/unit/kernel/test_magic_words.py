@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sentinel_kernel.kernel.ceiling import Ceiling
-from sentinel_kernel.kernel.magics import Magics, UsageError
+from sentinel_kernel.kernel.magics import _USAGE, Magics, UsageError
 from sentinel_kernel.kernel.mount_words import MountWords
 from sentinel_kernel.kernel.settings import read_settings
+from sentinel_kernel.supervisor.protocol import HOST_MAGICS
+from sentinel_kernel.worker.inert_magics import USAGE, help_text
 from sentinel_kernel.worker.leading_block import parse_leading_block
 
 
@@ -20,7 +22,7 @@ def _magics(language: str) -> Magics:
     ("language", "told"),
     [
         ("en", "line 1: There is no profile 'nonsense'. Known: strict, "),
-        ("zh", "没有名为 'nonsense' 的配置。"),
+        ("zh", "没有名为“nonsense”的配置。"),
     ],
 )
 def test_a_profile_that_there_is_not_is_said_once(language: str, told: str) -> None:
@@ -69,3 +71,14 @@ def test_folders_that_went_with_a_sandbox_are_named_with_the_line_for_each(langu
     assert title in plain
     for told in ("/mnt/data", "%sentinel_mount /srv/nc/data\n", "%sentinel_mount '/srv/my out' rw"):
         assert told in plain
+
+
+def test_what_ipythons_help_shows_of_a_magic_is_what_the_host_reads() -> None:
+    assert {name: usage for name, (usage, _) in USAGE.items()} == _USAGE
+    assert set(USAGE) <= set(HOST_MAGICS)
+    for name, (usage, example) in USAGE.items():
+        assert f"%{name}{usage}" in help_text(name)
+        if example:
+            assert f"For example: %{name} {example}\n" in help_text(name)
+            _magics("en").check(parse_leading_block(f"%{name} {example}").lines)
+    assert "%sentinel_help" in help_text("sentinel_reset")

@@ -184,6 +184,10 @@ def test_a_magic_further_down_is_an_explained_error(worker: WorkerClient, code: 
 def test_help_on_a_magic_says_whose_it_is(worker: WorkerClient) -> None:
     reply, _ = worker.execute("%sentinel_status?")
     assert "Sentinel's host" in reply["payload"][0]["data"]["text/plain"]
+    reply, _ = worker.execute("%sentinel_profile?")
+    shown = reply["payload"][0]["data"]["text/plain"]
+    assert "%sentinel_profile [NAME [--carry|--fresh]]" in shown
+    assert "For example: %sentinel_profile datascience" in shown
     completions = worker.request("complete_request", {"code": "%sentinel_st", "cursor_pos": 12})
     assert "%sentinel_status" in completions["matches"]
 
