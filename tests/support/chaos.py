@@ -3,6 +3,9 @@
 A bystander is never touched: it loses nothing, is not slowed down beyond what the machine's load explains, and its
 host and supervisor stay as large as they were. Every other cell is answered. In the end nothing is left.
 
+How long honest cells take is measured twice, of the same kernels at the same pace: quietly, and with hostile kernels
+beside them that run as fast as they can. What something was done to is not timed.
+
 The machine's clock is never moved: it is everybody's. Deadlines are by the monotonic clock, which jumps for a process
 that is stopped for a while; what is decided by the wall clock (how long the store keeps) has unit tests.
 """
@@ -13,14 +16,21 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
+from multiprocessing import Pipe
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import leaks
-from chaos_kernels import BYSTANDER, HONEST, HOSTILE, Driven, roles
+from chaos_kernels import ANSWER_SECONDS, BYSTANDER, HONEST, HOSTILE, roles
 from fuzz_million import slope_of
+
+if TYPE_CHECKING:
+    from typing import Any
 
 KILLED = ("worker", "init", "supervisor", "host", "files", "audit")
 PAUSED = ("host", "supervisor")
@@ -28,8 +38,66 @@ _PAUSE_SECONDS = 3.0
 _FULL_SECONDS = 4.0
 _QUIET_SHARE = 0.2
 _SAMPLE_SECONDS = 1.0
+_END_SECONDS = ANSWER_SECONDS + 80
 _MOST_GROWTH_MIB = 6.0
 """What a bystander's host or supervisor may grow by in the last two thirds of a run."""
+
+_DRIVER = Path(__file__).with_name("chaos_kernels.py")
+
+
+class Kernel:
+    """One kernel of the run, by way of its driver (chaos_kernels.py). ``wrong`` gets what must not be."""
+
+    def __init__(self, number: int, kind: str, folder: Path, wrong: list[str]) -> None:
+        self.number, self.kind, self.wrong = number, kind, wrong
+        self.host = -1
+        self.is_up = False
+        self.result: dict[str, Any] = {"cells": 0, "deaths": 0, "restarts": 0, "took": []}
+        self.has_ended = False
+        ours, theirs = Pipe()
+        self._connection = ours
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, str(_DRIVER), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path[:2])},
+            )
+        ours.send((kind, str(folder)))
+
+    def hear(self, seconds: float = 0.0) -> None:
+        """Take what the driver says, and wait so long for the first of it."""
+        try:
+            while not self.has_ended and self._connection.poll(seconds):
+                match self._connection.recv():
+                    case ("host", host):
+                        self.host = host
+                    case ("up",):
+                        self.is_up = True
+                    case ("wrong", what):
+                        self.wrong.append(f"kernel {self.number} ({self.kind}): {what}")
+                    case ("done", result):
+                        self.result = result
+                        self.has_ended = True
+                seconds = 0.0
+        except (EOFError, OSError):
+            self.has_ended = True
+            self.wrong.append(f"kernel {self.number} ({self.kind}): its driver ended")
+
+    def say(self, *word: object) -> None:
+        """Say something to the driver."""
+        with contextlib.suppress(OSError):
+            self._connection.send(word)
+
+    def close(self) -> None:
+        """Wait for the driver's end."""
+        until = time.monotonic() + _END_SECONDS
+        while not self.has_ended and time.monotonic() < until:
+            self.hear(1.0)
+        if not self.has_ended:
+            self.wrong.append(f"kernel {self.number} ({self.kind}) hangs")
+            self._process.kill()
+        self._process.wait()
+        self._connection.close()
 
 
 class Chaos:
@@ -43,34 +111,43 @@ class Chaos:
         self.chance = random.Random(seed)
         kinds = [BYSTANDER, HOSTILE, *(HONEST, HOSTILE) * kernels][:kernels]
         self.kernels = [
-            Driven(number, kind, folder / str(number), self.wrong) for number, kind in enumerate(kinds)
+            Kernel(number, kind, folder / str(number), self.wrong) for number, kind in enumerate(kinds)
         ]
         self.bystanders = [kernel for kernel in self.kernels if kernel.kind == BYSTANDER]
         self.sizes: dict[tuple[int, str], list[tuple[int, float]]] = {}
+        self.times: list[dict[str, tuple[float, float]]] = []
+        """What the first bystander's processes had run and waited for a processor by then: at three times."""
 
     def run(self) -> None:
-        """Run quietly, with the bystanders alone, then with all."""
-        for kernel in self.bystanders:
-            kernel.thread.start()
+        """Run quietly, with the honest kernels alone, then with all."""
+        until = time.monotonic() + ANSWER_SECONDS
+        while not all(kernel.is_up or kernel.has_ended for kernel in self.kernels):
+            if time.monotonic() > until:
+                self.wrong.append("some kernel does not start")
+                break
+            for kernel in self.kernels:
+                kernel.hear(0.05)
+        self._start(BYSTANDER, HONEST)
         self._pass(self.seconds * _QUIET_SHARE, disturb=False)
         self.noisy_at = time.monotonic()
-        for kernel in self.kernels:
-            if kernel not in self.bystanders:
-                kernel.thread.start()
+        self._start(HOSTILE)
         self._pass(self.seconds * (1 - _QUIET_SHARE), disturb=True)
+        self.times.append(_times(self.bystanders[0].host))
         for kernel in self.kernels:
-            kernel.ended.set()
-        for kernel in self.kernels:
-            kernel.thread.join(200)
-            if kernel.thread.is_alive():
-                self.wrong.append(f"kernel {kernel.number} ({kernel.kind}) hangs")
+            kernel.say("end")
         for kernel in self.kernels:
             kernel.close()
+
+    def _start(self, *kinds: str) -> None:
+        self.times.append(_times(self.bystanders[0].host))
+        for kernel in self.kernels:
+            if kernel.kind in kinds:
+                kernel.say("go")
 
     def _pass(self, seconds: float, *, disturb: bool) -> None:
         until = time.monotonic() + seconds
         next_act = time.monotonic() + 1.0
-        while time.monotonic() < until and all(kernel.thread.is_alive() for kernel in self.bystanders):
+        while time.monotonic() < until and not any(kernel.has_ended for kernel in self.bystanders):
             self._sample()
             if disturb and time.monotonic() >= next_act:
                 self._act()
@@ -78,6 +155,8 @@ class Chaos:
             threading.Event().wait(_SAMPLE_SECONDS)
 
     def _sample(self) -> None:
+        for kernel in self.kernels:
+            kernel.hear()
         for kernel in self.bystanders:
             found = roles(kernel.host)
             for role in ("host", "supervisor"):
@@ -98,11 +177,11 @@ class Chaos:
         what, role = act.split()
         others = [kernel for kernel in self.kernels if kernel not in self.bystanders]
         kernel = self.chance.choice(others)
+        kernel.hear()
         pid = roles(kernel.host).get(role)
         if pid is None:
             return
-        kernel.disturbed.set()
-        kernel.acts.append((time.monotonic(), act))
+        kernel.say("act", time.monotonic(), act)
         with contextlib.suppress(ProcessLookupError):
             if what == "kill":
                 os.kill(pid, signal.SIGKILL)
@@ -110,7 +189,7 @@ class Chaos:
                 os.kill(pid, signal.SIGSTOP)
                 threading.Event().wait(_PAUSE_SECONDS)
                 os.kill(pid, signal.SIGCONT)
-        kernel.disturbed.set()
+        kernel.say("act", time.monotonic(), f"{act} done")
         self.done[act] = self.done.get(act, 0) + 1
 
     def _fill(self, disk: Path) -> None:
@@ -126,19 +205,14 @@ class Chaos:
         """Return what is to be printed; what was wrong is in ``wrong`` by then."""
         lines = [f"{len(self.kernels)} kernels, {self.seconds / 60:.1f} min; done: {self.done}"]
         lines += [
-            f"kernel {kernel.number} {kernel.kind:10} {kernel.cells:6} cells, {kernel.deaths} deaths told, "
-            f"{kernel.restarts} restarts"
+            f"kernel {kernel.number} {kernel.kind:10} {kernel.result['cells']:6} cells, "
+            f"{kernel.result['deaths']} deaths told, {kernel.result['restarts']} restarts"
             for kernel in self.kernels
         ]
-        for kernel in self.bystanders:
-            quiet = [took for at, took in kernel.took if at < self.noisy_at]
-            loud = [took for at, took in kernel.took if at >= self.noisy_at]
-            if quiet and loud:
-                lines.append(
-                    f"bystander {kernel.number}: p50 {_share(quiet, 0.5):.1f} -> {_share(loud, 0.5):.1f} ms, "
-                    f"p99 {_share(quiet, 0.99):.1f} -> {_share(loud, 0.99):.1f} ms "
-                    f"({_share(loud, 0.99) / _share(quiet, 0.99):.2f}x of quiet)"
-                )
+        honest = [kernel for kernel in self.kernels if kernel.kind != HOSTILE]
+        lines += self._slowed("honest cells that no act touched", honest)
+        lines += self._slowed("of the bystander", self.bystanders)
+        lines += self._where_the_time_went()
         for (number, role), sizes in self.sizes.items():
             late = sizes[len(sizes) // 3 :]
             if len(late) < 2:
@@ -151,6 +225,50 @@ class Chaos:
             if grown > _MOST_GROWTH_MIB:
                 self.wrong.append(f"bystander {number}: {role} grew by {grown:.1f} MiB")
         return lines
+
+    def _slowed(self, whose: str, kernels: list[Kernel]) -> list[str]:
+        """Return how long cells took, quiet and loud."""
+        took = [pair for kernel in kernels for pair in kernel.result["took"]]
+        quiet = [seconds for at, seconds in took if at < self.noisy_at]
+        loud = [seconds for at, seconds in took if at >= self.noisy_at]
+        if not quiet or not loud:
+            return []
+        shares = [
+            (f"p{share * 100:g}", _share(quiet, share), _share(loud, share)) for share in (0.5, 0.9, 0.99)
+        ]
+        told = ", ".join(f"{name} {was:.1f} -> {now:.1f} ms ({now / was:.2f}x)" for name, was, now in shares)
+        return [f"{whose} ({len(quiet)} quiet, {len(loud)} loud): {told}"]
+
+    def _where_the_time_went(self) -> list[str]:
+        """Return what each of the bystander's processes ran and waited for a processor, a cell."""
+        ends = [at for at, _ in self.bystanders[0].result["took"]]
+        counts = [sum(at < self.noisy_at for at in ends), sum(at >= self.noisy_at for at in ends)]
+        lines = []
+        for role in ("host", "supervisor", "worker"):
+            words = []
+            for name, (before, after), count in zip(
+                ("quiet", "loud"), pairwise(self.times), counts, strict=True
+            ):
+                if role in before and role in after and count:
+                    ran, waited = (after[role][i] - before[role][i] for i in (0, 1))
+                    words.append(
+                        f"{name} {ran / count:.1f} ms a cell, and {waited / count:.1f} ms waiting for it"
+                    )
+            lines += [f"processor of the bystander's {role}: {'; '.join(words)}"] if words else []
+        return lines
+
+
+def _times(host: int) -> dict[str, tuple[float, float]]:
+    """Return role -> milliseconds that the process has run, and has waited for a processor (proc(5), schedstat)."""
+    found: dict[str, tuple[float, float]] = {}
+    for role, pid in roles(host).items():
+        ran = waited = 0.0
+        with contextlib.suppress(OSError):
+            for task in os.listdir(f"/proc/{pid}/task"):
+                numbers = Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()
+                ran, waited = ran + int(numbers[0]) / 1e6, waited + int(numbers[1]) / 1e6
+            found[role] = (ran, waited)
+    return found
 
 
 def _share(took: list[float], share: float) -> float:

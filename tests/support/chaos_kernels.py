@@ -1,15 +1,24 @@
-"""Kernels of a chaos run: bystanders, honest and hostile ones, each driven by a thread that knows what must come."""
+"""One kernel of a chaos run, driven by a process of its own: a bystander, an honest or a hostile one.
+
+    python chaos_kernels.py DESCRIPTOR
+
+What it is to do comes through the connection behind the descriptor, and what it sees goes there. A process for each
+kernel: with threads of one, a cell would be as slow as the driver of the others.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import queue
-import threading
+import random
+import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chaos_cells import HOSTILE_CELLS
 from jupyter_client.manager import KernelManager
 from live_kernel import kernelspecs
 
@@ -20,33 +29,10 @@ BYSTANDER, HONEST, HOSTILE = "bystander", "honest", "hostile"
 ANSWER_SECONDS = 120.0
 """Every cell is answered by then, whatever happens to its kernel."""
 
-HOSTILE_CELLS = (
-    "import os; os.kill(-1, 9)",
-    "import os; os._exit(3)",
-    "import ctypes; ctypes.string_at(0)",
-    "import os\nfor fd in range(3, 64):\n    try: os.write(fd, b'\\xff' * 4096)\n    except OSError: pass",
-    "import socket\nfor _ in range(5000):\n    try: socket.socket(socket.AF_PACKET)\n    except OSError: pass",
-    "for _ in range(200): print('x' * 50_000)",
-    (
-        "from IPython.display import publish_display_data as show\n"
-        "show({'a/b+json': float('inf')}); show({'text/plain': 5}); show({'application/javascript': 'x'})"
-    ),
-    (
-        "k = get_ipython().kernel\nfor kind in ('status', 'shutdown_reply', 'execute_reply', 'iopub_welcome', 'x'):\n"
-        "    k.session.send(k.iopub_socket, kind, {'execution_state': 'dead'}, parent={'msg_id': 'x', 'session': 1})"
-    ),
-    "held = []\ntry:\n    while True: held.append(bytearray(1 << 28))\nexcept MemoryError: held.clear()",
-    "import os\nfor _ in range(40):\n    if os.fork() == 0:\n        import time; time.sleep(60); os._exit(0)",
-    "with open('/tmp/full', 'wb') as file:\n    for _ in range(4000): file.write(bytes(1 << 20))",
-    "import os, signal\nfor number in range(1, 65):\n    try: os.kill(1, number)\n    except OSError: pass",
-    (
-        "import array, socket\na, b = socket.socketpair()\nfor fd in range(3, 40):\n"
-        "    try: socket.socket(fileno=os.dup(fd)).sendmsg([b'x'], [(1, 1, array.array('i', [a.fileno()] * 8))])\n"
-        "    except OSError: pass"
-    ),
-    "raise KeyError('\\ud800' * 1000)",
-    "import faulthandler; faulthandler.dump_traceback(all_threads=True)\n1/0",
-)
+_PACE_SECONDS = (0.2, 0.3)
+"""From one honest cell's end to the next: as a person who is quick, or an assistant. Hostile ones come at once."""
+_FIRST_CELLS = 3
+"""Those of a fresh sandbox, which load what the later ones find loaded, are not timed."""
 
 
 def children(pid: int) -> list[int]:
@@ -84,41 +70,38 @@ def _has_history(pid: int) -> bool:
 
 
 class Driven:
-    """One kernel and the thread that runs cells in it until ``ended``. ``wrong`` gets what must not be."""
+    """One kernel, and what must come of each of its cells. What must not be is sent as ``wrong``."""
 
-    def __init__(self, number: int, kind: str, folder: Path, wrong: list[str]) -> None:
-        self.number, self.kind, self.folder = number, kind, folder
-        self.wrong = wrong
-        self.ended = threading.Event()
-        self.disturbed = threading.Event()
+    def __init__(self, parent: Connection, kind: str, folder: Path) -> None:
+        self.parent, self.kind, self.folder = parent, kind, folder
+        self.ended = False
+        self.disturbed = False
         """Something was done to this kernel since its last cell: its variables may be gone."""
         self.acts: list[tuple[float, str]] = []
         """When something was done to it, and what."""
-        self.cells = self.deaths = self.restarts = self.total = 0
+        self.cells = self.deaths = self.restarts = self.total = self.fresh = 0
         self.took: list[tuple[float, float]] = []
-        """When each cell ended, and how long it took, in seconds."""
+        """When each cell that nothing was done to ended, and how long it took, in seconds."""
         self.work = folder / "work"
         self.work.mkdir(parents=True)
         self.manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=kernelspecs(folder))
         self.manager.connection_file = str(folder / "kernel.json")
-        self.manager.transport, self.manager.ip = (
-            "ipc",
-            str(folder / "k"),
-        )  # no port that another one takes first
+        # No port that another one takes first.
+        self.manager.transport, self.manager.ip = "ipc", str(folder / "k")
         self.log = (folder / "kernel.log").open("wb")
         profile = "strict" if kind == HOSTILE else "datascience"
         environment = {**os.environ, "SENTINEL_LANG": "en", "SENTINEL_PROFILE": profile}
         self.manager.start_kernel(cwd=str(self.work), env=environment, stderr=self.log, stdout=self.log)
-        try:
-            self._connect()
-        except RuntimeError as error:
-            raise RuntimeError((folder / "kernel.log").read_text(errors="replace")[-2000:]) from error
-        self.thread = threading.Thread(target=self._drive, name=f"kernel {number}")
+        self._connect()
 
     def _connect(self) -> None:
         self.client = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=ANSWER_SECONDS)
+        try:
+            self.client.wait_for_ready(timeout=ANSWER_SECONDS)
+        except RuntimeError as error:
+            raise RuntimeError((self.folder / "kernel.log").read_text(errors="replace")[-2000:]) from error
+        self.parent.send(("host", self.host))
 
     @property
     def host(self) -> int:
@@ -126,41 +109,56 @@ class Driven:
         provisioner = self.manager.provisioner
         return int(provisioner.pid) if provisioner is not None else -1
 
-    def _drive(self) -> None:
+    def listen(self, seconds: float = 0.0) -> None:
+        """Take what the run says, for so long."""
+        until = time.monotonic() + seconds
+        while self.parent.poll(max(0.0, until - time.monotonic())):
+            match self.parent.recv():
+                case ("act", at, act):
+                    self.disturbed = True
+                    self.acts.append((at, act))
+                case ("end",):
+                    self.ended = True
+                    return
+
+    def drive(self) -> None:
+        """Run cells until the run says that it ends."""
         step: Callable[[], None] = self._hostile if self.kind == HOSTILE else self._honest
-        while not self.ended.is_set():
+        while not self.ended:
             try:
                 step()
             except ConnectionError:
                 self._restart()
             except Exception as fault:  # noqa: BLE001 - it is what the run is to show
-                self._tell(repr(fault))
+                self.tell(repr(fault))
                 return
             self.cells += 1
-            self.ended.wait(0.02)
+            self.listen(0.02 if self.kind == HOSTILE else random.uniform(*_PACE_SECONDS))
 
-    def _tell(self, what: str) -> None:
+    def tell(self, what: str) -> None:
         """Take note of what is wrong, with what was done before and what the kernel said."""
         now = time.monotonic()
         acts = ", ".join(f"{act} {now - at:.1f} s before" for at, act in self.acts[-6:])
         said = (self.folder / "kernel.log").read_text(errors="replace")[-1500:]
-        there = roles(self.host)
-        self.wrong.append(
-            f"kernel {self.number} ({self.kind}): {what}; {acts or 'nothing was done'}; {there}; {said}"
-        )
+        there = {role: f"{pid} {_state(pid)}" for role, pid in roles(self.host).items()}
+        self.parent.send(("wrong", f"{what}; {acts or 'nothing was done'}; {there}; {said}"))
 
     def _restart(self) -> None:
         """Do as a server does where the host has died."""
         self.restarts += 1
-        if not self.disturbed.is_set() and self.kind != HOSTILE:
-            self._tell("its host ended by itself")
+        self.listen()
+        if not self.disturbed and self.kind != HOSTILE:
+            self.tell("its host ended by itself")
         self.client.stop_channels()
         self.manager.restart_kernel(now=True)
         self._connect()
-        self.disturbed.set()
+        self.disturbed = True
 
-    def _ask(self, code: str) -> tuple[dict[str, Any], str]:
-        """Run a cell; return its reply's content and what it printed. Raises ConnectionError where the host is gone."""
+    def _ask(self, code: str) -> tuple[dict[str, Any], str, float]:
+        """Run a cell; return its reply's content, what it printed and how long it took, in seconds.
+
+        Raises ConnectionError where the host is gone.
+        """
         began = time.monotonic()
         msg_id = self.client.execute(code)
         reply = None
@@ -181,37 +179,38 @@ class Driven:
                 with contextlib.suppress(queue.Empty):
                     message = self.client.get_shell_msg(timeout=1)
                     reply = message["content"] if message["parent_header"].get("msg_id") == msg_id else None
-        self.took.append((time.monotonic(), time.monotonic() - began))
-        return reply, printed
+        return reply, printed, time.monotonic() - began
 
     def _honest(self) -> None:
         """Count on in a variable and in a file: neither may lose a step that nobody's act explains."""
-        disturbed = self.disturbed.is_set()
-        self.disturbed.clear()
+        disturbed, self.disturbed = self.disturbed, False
         code = (
             "total = globals().get('total', 0) + 1\nwith open('count.csv', 'w') as file: file.write(str(total))\n"
             "print(total, sum(range(1000)))"
         )
         try:
-            reply, printed = self._ask(code)
+            reply, printed, took = self._ask(code)
         except ConnectionError:
-            if disturbed:
-                self.disturbed.set()
+            self.disturbed |= disturbed
             raise
-        disturbed |= self.disturbed.is_set()
+        self.listen()
+        disturbed |= self.disturbed
+        self.fresh = 0 if disturbed else self.fresh + 1
+        if self.fresh > _FIRST_CELLS:
+            self.took.append((time.monotonic(), took))
         if reply["status"] == "ok":
             now = int(printed.split()[0])
             if now != self.total + 1 and not (disturbed and now == 1):
-                self._tell(f"{now} follows {self.total}")
+                self.tell(f"{now} follows {self.total}")
             self.total = now
         else:
             self.deaths += 1
             if not disturbed:
-                self._tell(f"{reply.get('ename')} {reply.get('evalue')}")
-            self.disturbed.set()
+                self.tell(f"{reply.get('ename')} {reply.get('evalue')}")
+            self.disturbed = True
 
     def _hostile(self) -> None:
-        reply, _ = self._ask(HOSTILE_CELLS[self.cells % len(HOSTILE_CELLS)])
+        reply, _, _ = self._ask(HOSTILE_CELLS[self.cells % len(HOSTILE_CELLS)])
         self.deaths += reply["status"] == "error" and reply.get("ename") == "SandboxDied"
 
     def close(self) -> None:
@@ -224,8 +223,41 @@ class Driven:
         self.log.close()
         said = (self.folder / "kernel.log").read_text(errors="replace")
         if "fault of the host" in said or "Traceback" in said:
-            self.wrong.append(f"kernel {self.number} ({self.kind}) said: {said[-3000:]}")
+            self.parent.send(("wrong", f"said: {said[-3000:]}"))
         if self.kind == BYSTANDER and self.total:
             written = (self.work / "count.csv").read_text()
             if written != str(self.total):
-                self.wrong.append(f"kernel {self.number}: its file has {written}, not {self.total}")
+                self.parent.send(("wrong", f"its file has {written}, not {self.total}"))
+        self.parent.send(
+            ("done", {name: getattr(self, name) for name in ("cells", "deaths", "restarts", "took")})
+        )
+
+
+def _state(pid: int) -> str:
+    """Return what a process does: the letter of proc(5), and where in the Linux kernel it waits."""
+    try:
+        letter = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return f"{letter} {Path(f'/proc/{pid}/wchan').read_text()}"
+    except OSError:
+        return "gone"
+
+
+def main(descriptor: int) -> None:
+    """Start the kernel, await the word, drive it, and end it."""
+    parent = Connection(descriptor)
+    kind, folder = parent.recv()
+    driven = Driven(parent, kind, Path(folder))
+    try:
+        parent.send(("up",))
+        while (word := parent.recv()) not in {("go",), ("end",)}:
+            driven.acts.append(word[1:])
+        if word == ("go",):
+            driven.drive()
+        while not driven.ended and word != ("end",):
+            driven.listen(1.0)
+    finally:
+        driven.close()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
