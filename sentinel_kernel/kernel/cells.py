@@ -38,6 +38,13 @@ class Shown(MutableRecord):
     """The limit that the violation is about, as the supervisor told of it."""
     published_count: int = 0
     published_at: float = 0.0
+    changed: bool = False
+    """Whether more is known of it than was published."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether what is shown is not the newest."""
+        return self.changed or self.published_count != self.violation.get("count")
 
 
 class Cell(MutableRecord):

@@ -132,7 +132,9 @@ class Displays:
         known.update(self._complete(placed))
         shown = cell.violations.get(str(known.get("id"))) if cell is not None else None
         if cell is not None and shown is not None and cell.began and shown.published_count:
-            self._show(cell, shown)
+            # An error that follows says more in a moment: whoever reads sees it change once.
+            shown.changed = True
+            self._soon(cell, shown)
 
     def add(self, identifier: str, fields: Json, cell: Cell) -> None:
         """Add to a violation what was found out later, and show it anew where it is shown."""
@@ -152,7 +154,12 @@ class Displays:
             return
         if time.monotonic() - shown.published_at >= UPDATE_SECONDS:
             self._show(cell, shown)
-        elif (cell, shown) not in self._stale:
+        else:
+            self._soon(cell, shown)
+
+    def _soon(self, cell: Cell, shown: Shown) -> None:
+        """Show what has changed in a moment, with whatever else has by then."""
+        if (cell, shown) not in self._stale:
             self._stale.append((cell, shown))
             if self._timer is None:
                 self._timer = self._loop.call_later(UPDATE_SECONDS, self._update_stale)
@@ -161,7 +168,7 @@ class Displays:
         self._timer = None
         stale, self._stale = self._stale, []
         for cell, shown in stale:
-            if shown.published_count != shown.violation.get("count"):
+            if shown.is_behind:
                 self._show(cell, shown)
 
     def _show(self, cell: Cell, shown: Shown, *, anew: bool = False) -> None:
@@ -169,6 +176,7 @@ class Displays:
         count = shown.violation.get("count")
         shown.published_count = count if isinstance(count, int) else 1
         shown.published_at = time.monotonic()
+        shown.changed = False
         if shown.violation.get("cell") == cell.request.msg_id:
             shown.violation["execution_count"] = cell.execution_count  # may have been shown before it had one
         from sentinel_kernel.kernel.violation_card import violation_bundle  # noqa: PLC0415 - not on the start path
@@ -190,7 +198,7 @@ class Displays:
         while self.waiting and cell.began and not cell.silent:
             self.notice(self.waiting.pop(0), "notice", cell.request.header)
         for shown in cell.violations.values():
-            if shown.published_count != shown.violation.get("count"):
+            if shown.is_behind:
                 self._show(cell, shown)
         if cell.advice is not None and ended:
             cell.advice.ends()

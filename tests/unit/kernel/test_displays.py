@@ -1,0 +1,80 @@
+"""The box of a refusal: shown at once, and changed once where its line and an error's words come behind it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from sentinel_kernel.kernel.cells import Cell
+from sentinel_kernel.kernel.displays import Displays
+from sentinel_kernel.kernel.output_rule import VIOLATION_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REFUSED = {
+    "id": "v", "version": 2, "cause": "call", "syscall": "socket", "profile": "strict", "rule": "NOTIFY socket",
+    "count": 1, "confidence": "certain", "process": {"pid": 1, "command": "python", "is_worker": True},
+}  # fmt: skip
+
+
+class Shop:
+    """A host's displays, with timers that ring when the test says so."""
+
+    def __init__(self) -> None:
+        self.timers: list[Callable[[], None]] = []
+        self.shown: list[tuple[bool, dict[str, Any]]] = []
+        loop: Any = SimpleNamespace(call_later=lambda _seconds, call: self.timers.append(call))
+        told = SimpleNamespace(note=lambda _record: None, settle=lambda _parent: None)
+        outbox: Any = SimpleNamespace(told=told, display=self._display)
+        self.displays = Displays(loop, outbox, "en", dict)
+        request: Any = SimpleNamespace(msg_id="m", header=b"{}", content={"code": "import x\nx.get()"})
+        self.cell = Cell(
+            request,
+            "import x\nx.get()",
+            silent=False,
+            allow_stdin=True,
+            stop_on_error=True,
+            magics=(),
+            began=True,
+        )
+
+    def _display(self, bundle: Any, _parent: Any, _display_id: str, *, update: bool) -> None:
+        self.shown.append((update, dict(bundle[VIOLATION_TYPE])))
+
+    def ring(self) -> None:
+        waiting, self.timers = self.timers, []
+        for call in waiting:
+            call()
+
+
+def test_line_and_error_change_a_box_once() -> None:
+    shop = Shop()
+    shop.displays.refused(REFUSED, shop.cell)
+    shop.displays.refused({**REFUSED, "line": 2, "count": 2}, shop.cell)
+    shop.displays.add("v", {"cause": "name_lookup", "line": 2}, shop.cell)
+    shop.ring()
+    shop.displays.bring_up_to_date(shop.cell, ended=True)
+    assert [update for update, _ in shop.shown] == [False, True]
+    assert shop.shown[0][1].get("line") is None
+    assert (shop.shown[1][1]["line"], shop.shown[1][1]["cause"], shop.shown[1][1]["count"]) == (
+        2,
+        "name_lookup",
+        2,
+    )
+
+
+def test_a_line_alone_is_shown_in_a_moment_or_at_the_cells_end() -> None:
+    for ends in (False, True):
+        shop = Shop()
+        shop.displays.refused(REFUSED, shop.cell)
+        shop.displays.refused({**REFUSED, "line": 2}, shop.cell)
+        assert len(shop.shown) == 1
+        if ends:
+            shop.displays.bring_up_to_date(shop.cell, ended=True)
+        else:
+            shop.ring()
+        assert [(update, record.get("line")) for update, record in shop.shown] == [(False, None), (True, 2)]
+        shop.ring()
+        shop.displays.bring_up_to_date(shop.cell, ended=True)
+        assert len(shop.shown) == 2
