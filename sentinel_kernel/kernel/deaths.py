@@ -43,6 +43,9 @@ def death_words(host: Host, cause: Json) -> words.Words:
         short = machine_was_short(host.outbox.told.newest(_LOOKED_AT), host.execution.last_count)
         told = {**cause, "machine_short": short}
         made = death_violation(told, id=identifier, profile=host.lifecycle.profile, time_ms=now)
-        host.displays.violation(made.to_json(), host.execution.newest() if host.execution.running else None)
+        with host.faults.survived("A death was told without its violation"):
+            host.displays.violation(
+                made.to_json(), host.execution.newest() if host.execution.running else None
+            )
         violation = host.displays.last_violations.get(identifier)
     return words.death(cause, violation)

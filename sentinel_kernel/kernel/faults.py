@@ -6,7 +6,13 @@ whose messages caused it: its cells are answered, and the next sandbox begins wi
 
 from __future__ import annotations
 
+import contextlib
+from typing import TYPE_CHECKING
+
 from sentinel_kernel.kernel.log import log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MOST = 50
 """After so many something is wrong that no new sandbox mends: the kernel ends, and its server starts another."""
@@ -27,6 +33,14 @@ class Faults:
 
             for line in traceback.format_exception(fault):
                 log(line)
+
+    @contextlib.contextmanager
+    def survived(self, what: str) -> Iterator[None]:
+        """Note a fault in what is done inside, and go on: what follows is owed to somebody."""
+        try:
+            yield
+        except Exception as fault:  # noqa: BLE001 - whatever it is, those who wait must be answered
+            self.note(what, fault)
 
     @property
     def too_many(self) -> bool:

@@ -238,7 +238,8 @@ class Host:
         if self._shutdown is not None:
             self.worker_shuts_down()
             return
-        self.worker.read_rest()
+        with self.faults.survived("Not all that a worker said last was shown"):
+            self.worker.read_rest()
         told = death_words(self, cause)
         cause["left"] = "leaving" in vars(self) and self.leaving.under_way
         if not self._end_running("SandboxDied", told, abort_waiting=not cause["left"]):
@@ -377,8 +378,9 @@ class Host:
         if "carrying" in vars(self):
             self.carrying.abandon()
         for cell in cells:
-            self.questions.left_open(cell)
-            self.displays.bring_up_to_date(cell)
+            with self.faults.survived("A cell was ended without all that was to be shown in it"):
+                self.questions.left_open(cell)
+                self.displays.bring_up_to_date(cell)
             if not cell.silent and not cell.replied:
                 self.outbox.error(error, cell.request.header)
             if not cell.replied:
