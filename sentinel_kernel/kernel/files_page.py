@@ -118,7 +118,7 @@ def done_page(name: str, answer: Json, *, chinese: bool) -> Json:
     failed = failed if isinstance(failed, dict) else {}
     if _number(failed, "count"):
         parts += _failed_parts(failed, notes, chinese=chinese)
-    elif not count:
+    elif not count and not _number(answer, "aside"):
         notes.append(files_reasons.say(nothing[name], chinese=chinese))
     notes += _after(name, answer, chinese=chinese)
     return rendering.page_bundle(files_reasons.say(titles[name], chinese=chinese), parts, notes)
@@ -129,6 +129,16 @@ def failure_text(answer: Json, *, chinese: bool) -> str:
     code = answer.get("code")
     told = files_reasons.reason(code, chinese=chinese)
     hint = files_reasons.hint_for(code, chinese=chinese)
+    near = [path for path in answer.get("near") or () if isinstance(path, str)]
+    if near:
+        # As a folder that a cell has gone to is not what paths are taken from.
+        named = files_words.named(near, len(near), chinese=chinese, mark="`")
+        told = (
+            f"{told}（路径从笔记本所在文件夹算起，与 os.chdir 无关）"
+            if chinese
+            else f"{told}: paths are taken from the notebook's folder, wherever os.chdir has gone"
+        )
+        hint = f"请输入完整路径：{named}" if chinese else f"Type the path from there: {named}"
     text = f"未执行：{told}。" if chinese else f"Not done: {told}."
     return f"{text} HINT → {hint}" if hint else text
 
@@ -155,6 +165,13 @@ def _after(name: str, answer: Json, *, chinese: bool) -> list[str]:
         named = files_words.named(beside, len(beside), chinese=chinese)
         notes.append(
             f"此机器上也被更改，单元格的版本放在旁边：{named}" if chinese else f"Put beside: {named}"
+        )
+    if aside := _number(answer, "aside"):
+        notes.append(
+            f"未写入 {aside} 个字节码或检查点文件（程序会自行重新生成）；如需写入，请指定路径：%sentinel_commit 路径。"
+            if chinese
+            else f"Left out: {files_words.files(aside, chinese=False)} of bytecode or checkpoints, which programs make "
+            "anew; %sentinel_commit PATH writes what is named."
         )
     held = _number(answer, "held")
     if held:
@@ -217,7 +234,8 @@ def _note(entry: Json, *, chinese: bool) -> str:
 def _total(count: int, size: int, *, chinese: bool) -> str:
     if chinese:
         return f"共 {count} 个，{size_text(size)}；此机器上的文件尚未改变。"
-    return f"{files_words.files(count, chinese=False)}, {size_text(size)}; on this machine they are as they were."
+    they = "it is as it was" if count == 1 else "they are as they were"
+    return f"{files_words.files(count, chinese=False)}, {size_text(size)}; on this machine {they}."
 
 
 def _entries(answer: Json) -> list[Json]:

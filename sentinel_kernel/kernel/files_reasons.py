@@ -58,7 +58,10 @@ _WHY = {
         "the process that does it was ended; files are whole, old or new",
         "处理进程已结束；文件均完整",
     ),
-    "failed": ("it failed", "操作失败"),
+    "not_empty": ("something else lies in the folder, which stays", "该文件夹中还有其他内容，因此保留"),
+    "in_the_way": ("something else has its place by now", "该位置现在是其他内容"),
+    "disk": ("the disk could not read or write it", "磁盘无法读取或写入"),
+    "failed": ("the file system refused it, and it is as it was", "文件系统拒绝了该操作，内容保持不变"),
 }
 _HINTS = {
     "no_sandbox": ("Run a cell, or %sentinel_reset.", "请运行一个单元格，或使用 %sentinel_reset。"),
@@ -111,6 +114,22 @@ _HINTS = {
     "connected": (
         "Close it in a cell first (%sentinel_net names the hosts), or %sentinel_reset.",
         "请先在单元格中关闭它（%sentinel_net 会列出主机），或使用 %sentinel_reset。",
+    ),
+    "not_empty": (
+        "%sentinel_files lists what is held in it; %sentinel_discard FOLDER drops the folder with all of that.",
+        "%sentinel_files 会列出其中待提交的文件；%sentinel_discard 文件夹 会丢弃该文件夹及其中的内容。",
+    ),
+    "in_the_way": (
+        "Move what is there to another name, and run the line again.",
+        "请将该处的内容改名后重新运行该行。",
+    ),
+    "disk": (
+        "Look after the disk; %sentinel_export PATH makes a link to download what can still be read.",
+        "请检查磁盘；%sentinel_export 路径 可为仍可读取的文件生成下载链接。",
+    ),
+    "failed": (
+        "Run the line again; if it is refused again, `sentinel-kernel doctor` in a terminal tries each mechanism.",
+        "请重新运行该行；若再次被拒绝，请在终端中运行 `sentinel-kernel doctor` 逐项检查。",
     ),
     "ended": (
         "%sentinel_files tells what is still held; run the line again.",

@@ -70,6 +70,14 @@ _QUESTIONS = {
     "discard": ("throw away what cells wrote", "丢弃单元格写入的内容"),
 }
 
+_OF_ONE = {
+    "new": "write a new file",
+    "overwrite": "overwrite a file on this machine",
+    "delete": "delete a file on this machine",
+    "conflict": "put its version of a file that was changed on this machine meanwhile beside it",
+}
+"""What of those is said of one file; Chinese has no plural."""
+
 
 def files(count: int, *, chinese: bool) -> str:
     """Return a number of files in words."""
@@ -112,9 +120,13 @@ def question(need: Json, *, chinese: bool) -> str:
         lost = f"其中 {final} 个无法用 %sentinel_undo 恢复（文件夹，或太大而未保留）。" if final else ""
         return f"询问：此单元格想要{what[1]}（{count} 个）：{told}。{lost}是否允许？[y] 是，[n] 否："
     lost = (
-        f"%sentinel_undo can't bring {final} of these back (folders, or too large to keep). " if final else ""
+        f"%sentinel_undo can't bring {'it' if count == final == 1 else f'{final} of these'} back "
+        f"({'a folder' if final == 1 else 'folders'}, or too large to keep). "
+        if final
+        else ""
     )
-    return f"asks: this cell wants to {what[0]} ({count}): {told}. {lost}Allow it? [y] yes, [n] no: "
+    wants = _OF_ONE.get(str(need.get("what")), what[0]) if count == 1 else f"{what[0]} ({count})"
+    return f"asks: this cell wants to {wants}: {told}. {lost}Allow it? [y] yes, [n] no: "
 
 
 def nobody(what: str, *, chinese: bool) -> str:
@@ -243,11 +255,11 @@ def waiting(count: int, code: object) -> Words:
 
 def saved(count: int) -> Words:
     """Return the notice that new files were committed by themselves, for the first time."""
-    verb, kind = ("was", "new file") if count == 1 else ("were", "new files")
+    verb, kind, pronoun = ("was", "new file", "it") if count == 1 else ("were", "new files", "them")
     return Words(
-        f"{count} {kind} {verb} saved on this machine, where the cell wrote {'it' if count == 1 else 'them'}.",
+        f"{count} {kind} {verb} saved on this machine, where the cell wrote {pronoun}.",
         f"{count} 个新文件已保存到此机器上单元格写入的位置。",
-        "%sentinel_undo takes them back. This is said once; new data files are saved at each cell's end.",
+        f"%sentinel_undo takes {pronoun} back. This is said once; new data files are saved at each cell's end.",
         "%sentinel_undo 可以撤销。此提示只出现一次；之后每个单元格结束时都会保存新的数据文件。",
     )
 

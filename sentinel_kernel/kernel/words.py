@@ -141,14 +141,15 @@ def artifacts(path: str, files: int, left_out: int = 0) -> Words:
     if not files:
         return _nothing_saved(path, left_out)
     name = os.path.basename(path)
+    them = "it" if files == 1 else "them"
     count_en = "one changed file" if files == 1 else f"{files} changed files"
     return Words(
         f"The sandbox's {count_en} {'was' if files == 1 else 'were'} saved in {path}; "
         f"{f'{left_out} more could not be; ' if left_out else ''}the notebook's folder itself is untouched.",
         f"沙箱中改动过的 {files} 个文件已保存到 {path}；"
         f"{f'另有 {left_out} 个未能保存；' if left_out else ''}笔记本所在文件夹未被改动。",
-        f"In a terminal, `sentinel-kernel artifacts show {name}` lists them, and `sentinel-kernel artifacts restore "
-        f"{name}` copies them to the folder."
+        f"In a terminal, `sentinel-kernel artifacts show {name}` lists {them}, and `sentinel-kernel artifacts restore "
+        f"{name}` copies {them} to the folder."
         + (" Its manifest.json says what was left out, and why." if left_out else ""),
         f"在终端中运行 `sentinel-kernel artifacts show {name}` 查看，"
         f"运行 `sentinel-kernel artifacts restore {name}` 将其复制到文件夹。"

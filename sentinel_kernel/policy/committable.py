@@ -92,6 +92,7 @@ _DATA_ENDINGS = frozenset(
         "db", "sqlite", "sqlite3", "duckdb", "yaml", "yml",
     }
 )  # fmt: skip
+_MADE_ANEW = frozenset({"__pycache__", ".ipynb_checkpoints"})
 JSON: Final = "json"
 YAML: Final = "yaml"
 _FORMS = {"json": JSON, "yaml": YAML, "yml": YAML}
@@ -239,6 +240,12 @@ def _is_plain(path: str, names: list[str]) -> bool:
 def _ending(name: str) -> str:
     stem, _, ending = name.rpartition(".")
     return ending if stem else ""
+
+
+def made_anew(path: str) -> bool:
+    """Tell whether a file of this name is made anew wherever it is missing: bytecode, and Jupyter's checkpoints."""
+    names = path.split("/")
+    return not _MADE_ANEW.isdisjoint(names) or names[-1].endswith((".pyc", ".pyo"))
 
 
 def is_unfinished(name: str) -> bool:

@@ -8,6 +8,7 @@ import os
 import time
 from collections import deque
 
+from sentinel_kernel.policy.committable import made_anew
 from sentinel_kernel.record import MutableRecord, fresh
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace import person_commit
@@ -19,6 +20,7 @@ from sentinel_kernel.workspace.difference import READ_BYTES, difference
 from sentinel_kernel.workspace.launching import LOOKS_SECONDS, Looks, with_reason
 from sentinel_kernel.workspace.listing import Bounds, changes
 from sentinel_kernel.workspace.matching import Matching
+from sentinel_kernel.workspace.nearby import unknown
 from sentinel_kernel.workspace.reading import head, open_version
 from sentinel_kernel.workspace.taken_back import TakenBack
 from sentinel_kernel.workspace.taking_back import discard
@@ -121,6 +123,11 @@ def _meant(workspace: Workspace, wanted: FilesRequest) -> Iterator[Change]:
     return (change for change in workspace.walk() if meant(change.layer, change.path))
 
 
+def _chosen(workspace: Workspace, wanted: FilesRequest) -> Iterator[Change]:
+    """Yield what a commit is about: of all that is held, without a path, not what is made anew anyway."""
+    return (change for change in _meant(workspace, wanted) if wanted.paths or not made_anew(change.path))
+
+
 def _list(workspace: Workspace, wanted: FilesRequest, _told: object) -> Json:
     first = wanted.page * asked.PAGE_ENTRIES
     found, entries, size = Tally(), [], 0
@@ -183,10 +190,14 @@ def _difference(layer: Layer, change: Change) -> Json:
 
 def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int, int], None]) -> Json:
     asking = Asking(wanted, person_commit.Keeping(workspace.journal.room()))
+    aside = 0
     for change in _meant(workspace, wanted):
-        asking.look_at(change)
+        if not wanted.paths and made_anew(change.path):
+            aside += not change.is_folder
+        else:
+            asking.look_at(change)
     if not asking.count and wanted.paths:
-        return asked.refusal("no_such_path")
+        return unknown(workspace.layers, workspace.walk(looks=False), wanted.paths)
     if asking.open:
         return {"needs": asking.needs(), "seen": asking.seen}
     outcome, last = Outcome(), time.monotonic()
@@ -201,7 +212,7 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
     for name, layer in workspace.layers.items():
         chosen = (
             person_commit.keep_former(workspace.journal, layer, change, step)
-            for change in _meant(workspace, wanted)
+            for change in _chosen(workspace, wanted)
             if change.layer == name and asking.agreed(change)
         )
         commit(layer, chosen, wanted.answers, outcome=outcome, told=progress)
@@ -216,6 +227,7 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
     return {
         "committed": asked.Tally(outcome.count, outcome.bytes, tuple(outcome.paths)).to_json(),
         "beside": outcome.beside[: asked.NAMED_PATHS],
+        "aside": aside,
         "failed": asked.Failures(outcome.failed_count, tuple(outcome.failed)).to_json(),
         **_left(workspace),
     }
@@ -247,7 +259,7 @@ def _discard(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, in
         else:
             dropped(change)
     if not done.count and not failed.failed_count and wanted.paths:
-        return asked.refusal("no_such_path")
+        return unknown(workspace.layers, workspace.walk(looks=False), wanted.paths)
     _dealt_with(workspace)
     return {
         "discarded": asked.Tally(done.count, done.bytes, tuple(done.paths)).to_json(),

@@ -137,7 +137,7 @@ class _InUse(OSError):
 
 def _mark(file: int, one: Settled) -> None:
     if one.host is not None and one.cell is not None and os.fstat(file).st_ino == one.cell[0]:
-        mark(file, one.host, one.cell)
+        mark(file, one.path, one.host, one.cell)
 
 
 def _move_back(layer: Layer, one: _Aside) -> None:

@@ -324,7 +324,7 @@ class _Walk:
     ) -> bool:
         """Tell whether the cell's file is no change: committed before and not changed since, or equal to the host's."""
         mark = committed_as(level.upper, name)
-        settled = mark is not None and mark.is_of(upper)
+        settled = mark is not None and mark.is_of(path, upper)
         if not settled:
             same_mode = (upper.st_mode ^ lower.st_mode) & 0o777 == 0
             settled = same_mode and self._is_same(level, name, upper, lower)

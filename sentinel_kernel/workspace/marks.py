@@ -6,6 +6,7 @@ Cells can't: ``user.overlay.*`` that they set through the overlay gets another n
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import time
 
@@ -45,12 +46,15 @@ def is_white_file(folder: int, name: str) -> bool:
     return _read(f"/proc/self/fd/{folder}/{name}", _WHITEOUT) is not None
 
 
-def mark(file: int, host: Key, cell: Key) -> None:
-    """Note at an open file of the upper layer which file of the host it was committed as, and in which state."""
+def mark(file: int, path: str, host: Key, cell: Key) -> None:
+    """Note at an open file of the upper layer as which file of the host it was committed, from where, in which state.
+
+    A file may have further names: what was noted for ``path`` (within its layer) is not so of them.
+    """
     same = key_of(os.fstat(file)) == cell
     # The note is a change of ctime itself: what changes a file within these milliseconds changes its size or time too.
     until = time.time_ns() + _NOTED_WITHIN_NS if same else 0
-    words = (*host, cell[1], cell[2], until)
+    words = (*host, cell[1], cell[2], until, _number_of(path))
     with contextlib.suppress(
         OSError
     ):  # no room, or not ours: the next commit asks once more than it needed to
@@ -62,10 +66,10 @@ def committed_as(folder: int, name: str) -> Mark | None:
     noted = _read(f"/proc/self/fd/{folder}/{name}", _COMMITTED)
     try:
         words = [int(word) for word in (noted or b"").split(b":")]
-        inode, size, mtime_ns, ctime_ns, own_size, own_mtime_ns, until = words
+        inode, size, mtime_ns, ctime_ns, own_size, own_mtime_ns, until, path = words
     except ValueError:
         return None
-    return Mark((inode, size, mtime_ns, ctime_ns), own_size, own_mtime_ns, until)
+    return Mark((inode, size, mtime_ns, ctime_ns), own_size, own_mtime_ns, until, path)
 
 
 class Mark(Record):
@@ -76,11 +80,19 @@ class Mark(Record):
     size: int
     mtime_ns: int
     until: int
+    path: int
+    """Of which name of the file this is so, as a number."""
 
-    def is_of(self, status: os.stat_result) -> bool:
-        """Tell whether the cell's file is still what was committed."""
+    def is_of(self, path: str, status: os.stat_result) -> bool:
+        """Tell whether the cell's file is still what was committed from ``path``."""
+        if self.path != _number_of(path):
+            return False
         same = (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
         return same and status.st_ctime_ns <= self.until
+
+
+def _number_of(path: str) -> int:
+    return int.from_bytes(hashlib.blake2b(os.fsencode(path), digest_size=8).digest(), "big")
 
 
 def _read(of: int | str, name: str) -> bytes | None:

@@ -36,6 +36,13 @@ class Matching:
         return any(_matches(parts, names) for parts in self._by_layer.get(layer, ()))
 
 
+def deeper(patterns: Sequence[str], folders: Mapping[str, str]) -> Matching:
+    """Return the choice of what has the names of relative ``patterns`` in any folder: of who is in another just now."""
+    relative = [os.path.normpath(pattern) for pattern in patterns if not pattern.startswith("/")]
+    ends = ["/".join(part for part in pattern.split("/") if part != "..") for pattern in relative]
+    return Matching([f"**/{end}" for end in ends if end not in ("", ".")] or ["/"], folders)
+
+
 def _placed(pattern: str, folders: Mapping[str, str]) -> tuple[str, str]:
     """Return the layer that a pattern speaks of and the rest of it; no layer where it leads elsewhere."""
     if not pattern.startswith("/"):

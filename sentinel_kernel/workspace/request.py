@@ -25,9 +25,11 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
 - ``diff``: ``{"diffs": [DIFF...], "page", "more"}``. A diff has ``path``, ``layer``, ``kind``, ``size``,
   ``host_size``, and the fields of workspace/difference.py (``form``, ``cut`` ...); of what is no file, ``form`` is
   ``special``. Pictures are fetched by ``export``.
+  (``near`` of a refusal ``no_such_path``: up to 5 paths of the same names in other folders, as the person types them.)
 - ``commit``: either ``{"needs": [{"what": one of ANSWERS, "paths": [<= 20], "count": n, "final": how many of them
   an undo could not bring back}], "seen"}``, and nothing was done; or
-  ``{"committed": DONE, "failed": FAILED, "held", "bytes"}``.
+  ``{"committed": DONE, "failed": FAILED, "beside", "aside", "held", "bytes"}``; ``aside`` counts bytecode and the like,
+  which is left out unless it is named.
 - ``discard``: ``{"discarded": DONE, "failed": FAILED, "held", "bytes"}``.
 - ``undo``: ``{"undone": DONE, "failed": FAILED, "held", "bytes", "steps"}``; ``steps`` more can be taken back.
   Of what is in FAILED with ``former_gone`` the former version was not kept; with ``only_copy`` it may be the last
@@ -94,6 +96,9 @@ CODES: Final = (
     "only_copy",
     "put_beside",
     "changed_since",
+    "not_empty",
+    "in_the_way",
+    "disk",
     "too_many",
     "writes_directly",
     "connected",
@@ -126,6 +131,10 @@ _CODES_OF: Final = {
     errno.ESTALE: "changed_meanwhile",
     errno.EAGAIN: "busy",
     errno.EBUSY: "busy",
+    errno.ENOTEMPTY: "not_empty",
+    errno.ENOTDIR: "in_the_way",
+    errno.EEXIST: "in_the_way",
+    errno.EIO: "disk",
 }
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 _ENVELOPE_BYTES: Final = 512

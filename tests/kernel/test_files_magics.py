@@ -214,6 +214,19 @@ def test_what_can_not_be_done_says_why_and_what_to_type(talk: Conversation) -> N
         assert "Nothing of that name is held" in shown(talk.run(line))
 
 
+def test_a_path_from_where_the_cell_has_gone_is_told_from_the_notebooks_folder(
+    talk: Conversation, work: Path
+) -> None:
+    talk.run(
+        "import os; os.makedirs('deep', exist_ok=True); os.chdir('deep'); open('out.py', 'w').write('1')"
+    )
+    for magic in ("%sentinel_commit", "%sentinel_discard"):
+        assert "Type the path from there: `deep/out.py`" in talk.run(f"{magic} out.py").content["evalue"]
+    assert not (work / "deep" / "out.py").exists()
+    assert talk.run("%sentinel_commit deep/out.py\nos.chdir('..')").content["status"] == "ok"
+    assert (work / "deep" / "out.py").read_text() == "1"
+
+
 def test_files_in_the_sandboxs_own_home_are_told_of_once(talk: Conversation, work: Path) -> None:
     hidden = asked(talk, "import os, pathlib\nhome = pathlib.Path.home()\n(home / '.hidden').write_text('x')")
     assert "home folder" not in shown(hidden)

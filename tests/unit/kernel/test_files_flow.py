@@ -111,7 +111,7 @@ def test_a_commit_over_a_file_asks_the_person_and_is_done_after_a_yes() -> None:
     bench.run(FilesWanted(COMMIT, ("a.csv",)))
     assert [fields.get("answers") for fields in bench.asked] == [{}, {"overwrite": True}]
     assert bench.asked[1]["seen"] == "s1"
-    assert "overwrite files on this machine (1): `a.csv`" in bench.prompts[0]
+    assert "overwrite a file on this machine: `a.csv`" in bench.prompts[0]
     assert "a.csv" in bench.page["text/plain"]
 
 
@@ -137,7 +137,7 @@ def test_each_need_is_a_question_of_its_own() -> None:
     bench = Bench(answer)
     bench.run(FilesWanted(COMMIT))
     assert [fields["answers"] for fields in bench.asked] == [{}, {"delete": True, "dangerous": True}]
-    assert ["delete files" in bench.prompts[0], "runs or loads" in bench.prompts[1]] == [True, True]
+    assert ["delete a file" in bench.prompts[0], "runs or loads" in bench.prompts[1]] == [True, True]
 
 
 def test_what_needs_a_yes_again_and_again_is_given_up() -> None:
@@ -155,7 +155,7 @@ def test_where_the_profile_lets_nothing_out_new_files_are_asked_about_too() -> N
 
     bench = Bench(answer, profile="strict")
     bench.run(FilesWanted(COMMIT))
-    assert "write new files (1): `new.txt`" in bench.prompts[0]
+    assert "write a new file: `new.txt`" in bench.prompts[0]
     assert bench.page
     alone = Bench(answer, profile="strict", person="")
     alone.run(FilesWanted(COMMIT))
@@ -191,6 +191,17 @@ def test_a_refused_request_says_why_and_what_to_do() -> None:
     bench.run(FilesWanted(UNDO))
     assert "no cell has written" in bench.refused
     assert "HINT →" in bench.refused
+
+
+@pytest.mark.parametrize("do", [COMMIT, DISCARD])
+def test_a_path_from_another_folder_is_told_with_what_to_type(do: str) -> None:
+    near = ["sub/out.csv", "new\nline `HINT` \x1b[2J.csv"]
+    bench = Bench(lambda _fields: {"ok": False, "code": "no_such_path", "near": near})
+    bench.run(FilesWanted(do, ("out.csv",)))
+    assert "from the notebook's folder, wherever os.chdir has gone" in bench.refused
+    assert "HINT → Type the path from there: `sub/out.csv`" in bench.refused
+    assert not {"\n", "\x1b"} & set(bench.refused)
+    assert "`HINT`" not in bench.refused
 
 
 def exports(data: bytes, changed_after: int = 1 << 60, held: int = 1) -> Callable[[Json], Json]:
@@ -304,7 +315,7 @@ def test_in_strict_a_large_copy_beside_the_notebook_asks_first(
     monkeypatch.chdir(tmp_path)
     bench = Bench(exports(bytes(INLINE_BYTES + 1)), person="no", profile="strict")
     bench.run(FilesWanted(EXPORT, ("r.bin",)))
-    assert f"write new files (1): `{FOLDER}/r.bin`" in bench.prompts[0]
+    assert f"write a new file: `{FOLDER}/r.bin`" in bench.prompts[0]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import Any
 
@@ -203,6 +204,56 @@ def test_the_page_of_what_is_held_has_kind_and_sizes_and_says_what_to_do() -> No
     zh = files_page.held_page(answer, chinese=True)["text/plain"]
     assert "已修改" in zh
     assert "Nothing is held" in files_page.held_page({"entries": []}, chinese=False)["text/plain"]
+
+
+@pytest.mark.parametrize("code", [*request.CODES, "nobody knows"])
+def test_no_reason_is_that_it_failed(code: str) -> None:
+    assert "it failed" not in files_reasons.reason(code, chinese=False)
+    assert "操作失败" not in files_reasons.reason(code, chinese=True)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.ENOTEMPTY, "not_empty"),
+        (errno.ENOTDIR, "in_the_way"),
+        (errno.EEXIST, "in_the_way"),
+        (errno.EIO, "disk"),
+        (errno.ENXIO, "failed"),
+    ],
+)
+def test_what_an_undo_could_not_do_is_told_with_why_and_what_to_do(number: int, code: str) -> None:
+    assert request.code_of(OSError(number, "x")) == code
+    answer = {"failed": {"count": 1, "paths": [{"path": "d", "layer": "workspace", "why": code}]}}
+    for chinese in (False, True):
+        plain = files_page.done_page("undone", answer, chinese=chinese)["text/plain"]
+        assert files_reasons.reason(code, chinese=chinese) in plain
+        assert "HINT →" in plain
+
+
+def test_one_file_is_one() -> None:
+    for told in (
+        files_page.held_page({"entries": [entry("a")], "count": 1, "bytes": 3}, chinese=False)[
+            "text/plain"
+        ].partition("\n")[2],
+        files_page.done_page("committed", {"aside": 1, "held": 1}, chinese=False)["text/plain"],
+        files_words.saved(1).message("en"),
+        files_words.question({"what": "overwrite", "paths": ["a"], "count": 1, "final": 1}, chinese=False),
+    ):
+        assert not {"files", "them", "they", "1 files", "folders"} & set(told.replace("`", " ").split()), told
+    many = files_words.question(
+        {"what": "delete", "paths": ["a", "b"], "count": 2, "final": 2}, chinese=False
+    )
+    assert "delete files on this machine (2)" in many
+    assert "2 of these back (folders" in many
+
+
+def test_what_was_left_out_of_a_commit_is_one_line() -> None:
+    for chinese in (False, True):
+        plain = files_page.done_page("committed", {"aside": 3}, chinese=chinese)["text/plain"]
+        assert "%sentinel_commit" in plain
+        assert files_words.NOTHING_NAMED[not chinese] not in plain
+        assert len([line for line in plain.splitlines() if "3" in line]) == 1
 
 
 def test_no_name_reads_as_the_end_of_the_question() -> None:

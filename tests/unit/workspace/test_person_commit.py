@@ -1,0 +1,113 @@
+"""What a person's commit takes of what is held: all but what is made anew, and paths as they were meant."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sentinel_kernel.policy.committable import Surroundings
+from sentinel_kernel.workspace.answering import Workspace, answer
+from sentinel_kernel.workspace.cell_end import CellEnds
+from sentinel_kernel.workspace.journal import Journal
+from sentinel_kernel.workspace.layer import Layer
+from sentinel_kernel.workspace.request import FilesRequest
+from sentinel_kernel.workspace.store import StoreSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """Return a workspace of plain folders: ``upper`` is what cells wrote, ``lower`` the host's."""
+    for name in ("upper", "lower", "history"):
+        (tmp_path / name).mkdir()
+    flags = os.O_RDONLY | os.O_DIRECTORY
+    upper, lower, history = (os.open(tmp_path / name, flags) for name in ("upper", "lower", "history"))
+    layer = Layer(name="workspace", path=str(tmp_path / "lower"), upper=upper, merged=upper, lower=lower)
+    yield Workspace(
+        {"workspace": layer}, Surroundings(), Journal(history, None), StoreSettings(str(tmp_path / "store"))
+    )
+    for descriptor in (upper, lower, history):
+        os.close(descriptor)
+
+
+def wrote(tmp_path: Path, *paths: str) -> None:
+    """Have cells write."""
+    for path in paths:
+        place = tmp_path / "upper" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("x")
+
+
+def said(workspace: Workspace, do: str, *paths: str, **fields: Any) -> dict[str, Any]:
+    """Return the answer to a person."""
+    return answer(workspace, FilesRequest(do=do, paths=paths, **fields), lambda *_: None)
+
+
+def on_host(tmp_path: Path) -> set[str]:
+    lower = tmp_path / "lower"
+    return {str(path.relative_to(lower)) for path in lower.rglob("*") if path.is_file()}
+
+
+BYTECODE = "__pycache__/m.cpython-311.pyc"
+
+
+def test_bytecode_and_checkpoints_are_left_out_of_all_and_asked_about_never(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    wrote(tmp_path, "m.py", BYTECODE, "old.pyc", ".ipynb_checkpoints/n-checkpoint.ipynb")
+    told = said(workspace, "commit")
+    assert "needs" not in told
+    assert (told["committed"]["count"], told["aside"]) == (1, 3)
+    assert on_host(tmp_path) == {"m.py"}
+
+
+def test_what_is_named_is_written_all_the_same(workspace: Workspace, tmp_path: Path) -> None:
+    wrote(tmp_path, "m.py", BYTECODE)
+    asks = said(workspace, "commit", BYTECODE)
+    assert [need["what"] for need in asks["needs"]] == ["dangerous"]
+    told = said(workspace, "commit", BYTECODE, answers=frozenset({"dangerous"}), seen=asks["seen"])
+    assert told["aside"] == 0
+    assert on_host(tmp_path) == {BYTECODE}
+
+
+@pytest.mark.parametrize("do", ["commit", "discard"])
+@pytest.mark.parametrize("typed", ["out.py", "./out.py", "o*.py", "../out.py", "deep/../out.py"])
+def test_a_path_from_another_folder_is_refused_with_the_one_from_the_notebooks(
+    workspace: Workspace, tmp_path: Path, do: str, typed: str
+) -> None:
+    wrote(tmp_path, "sub/out.py", "sub/other.txt")
+    assert said(workspace, do, typed) == {
+        "ok": False, "code": "no_such_path", "message": "", "near": ["sub/out.py"]
+    }  # fmt: skip
+    assert on_host(tmp_path) == set()
+
+
+def test_what_is_nowhere_has_nothing_near(workspace: Workspace, tmp_path: Path) -> None:
+    wrote(tmp_path, *(f"{number}/out.py" for number in range(20)))
+    assert said(workspace, "commit", "absent.py")["near"] == []
+    assert said(workspace, "commit", "/elsewhere/out.py")["near"] == []
+    assert len(said(workspace, "commit", "out.py")["near"]) == 5
+
+
+def test_another_name_of_a_committed_file_is_held_until_it_is_committed_itself(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    (lower / "mine.py").write_text("mine")
+    wrote(tmp_path, "a.csv")
+    os.link(upper / "a.csv", upper / "mine.py")
+    ends = CellEnds(workspace, StoreSettings(str(tmp_path / "store")))
+    assert ends.end({"cell": "1", "commit": "new"}, lambda *_: None).committed == ("a.csv",)
+    ends.keep()
+    assert [change.path for change in workspace.walk()] == ["mine.py"]
+    assert (lower / "mine.py").read_text() == "mine"
+    asks = said(workspace, "commit", "mine.py")
+    told = said(workspace, "commit", "mine.py", answers=frozenset({"overwrite"}), seen=asks["seen"])
+    assert told["committed"]["paths"] == ["mine.py"]
+    assert (lower / "mine.py").read_text() == "x"
+    assert list(workspace.walk()) == []  # positive control: both are settled now
