@@ -23,6 +23,7 @@ _LINE_CHARACTERS = 70
 _WIDTH, _HEIGHT = 560, 90
 _POINTS = 160
 _BARS = "▁▂▃▄▅▆▇█"
+_STATUS_ZH = {"completed": "已完成", "error": "出错", "killed": "被终止", "running": "运行中"}
 
 
 class AuditPage:
@@ -144,7 +145,7 @@ class AuditPage:
         parts = [
             started,
             str(execution["profile"]),
-            str(execution["status"] or self._say("running", "运行中")),
+            self._status(str(execution["status"] or "running")),
         ]
         if execution["end_ts"] is not None:
             parts.append(f"{(execution['end_ts'] - execution['start_ts']) / 1000:.2f} s")
@@ -155,6 +156,9 @@ class AuditPage:
         if execution["refusals"]:
             parts.append(self._say(f"{execution['refusals']} refused", f"拒绝 {execution['refusals']} 次"))
         return f"{', '.join(parts)}: {rendering.printable(code, _LINE_CHARACTERS)}"
+
+    def _status(self, name: str) -> str:
+        return self._say(name, _STATUS_ZH.get(name, name))
 
     def _refusal(self, refusal: dict[str, Any]) -> str:
         said = refusal["semantic_msg_zh" if self._host.settings.language == "zh" else "semantic_msg"]

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 UPDATE_SECONDS = 0.25
 """The least time between two versions of one display: clients count messages, and redraw at each."""
 
+PLACE_SECONDS = 2.0
+"""How long a violation's line, which comes behind it, waits for an error that says more, or for the cell's end."""
+
 DISPLAYS_PER_CELL = 50
 """More kinds of violations than this in one cell are counted for the status page alone."""
 
@@ -133,8 +136,13 @@ class Displays:
         shown = cell.violations.get(str(known.get("id"))) if cell is not None else None
         if cell is not None and shown is not None and cell.began and shown.published_count:
             # An error that follows says more in a moment: whoever reads sees it change once.
+            if not shown.changed:
+                self._loop.call_later(PLACE_SECONDS, lambda: self._show_changed(cell, shown))
             shown.changed = True
-            self._soon(cell, shown)
+
+    def _show_changed(self, cell: Cell, shown: Shown) -> None:
+        if shown.changed:
+            self._show(cell, shown)
 
     def add(self, identifier: str, fields: Json, cell: Cell) -> None:
         """Add to a violation what was found out later, and show it anew where it is shown."""
@@ -154,12 +162,7 @@ class Displays:
             return
         if time.monotonic() - shown.published_at >= UPDATE_SECONDS:
             self._show(cell, shown)
-        else:
-            self._soon(cell, shown)
-
-    def _soon(self, cell: Cell, shown: Shown) -> None:
-        """Show what has changed in a moment, with whatever else has by then."""
-        if (cell, shown) not in self._stale:
+        elif (cell, shown) not in self._stale:
             self._stale.append((cell, shown))
             if self._timer is None:
                 self._timer = self._loop.call_later(UPDATE_SECONDS, self._update_stale)
@@ -168,7 +171,7 @@ class Displays:
         self._timer = None
         stale, self._stale = self._stale, []
         for cell, shown in stale:
-            if shown.is_behind:
+            if shown.published_count != shown.violation.get("count"):
                 self._show(cell, shown)
 
     def _show(self, cell: Cell, shown: Shown, *, anew: bool = False) -> None:

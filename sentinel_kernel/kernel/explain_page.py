@@ -44,6 +44,10 @@ _ORIGINS = {
 }
 
 
+_SUBJECTS = {"path": "路径", "host": "主机", "address": "地址", "package": "软件包", "program": "程序"}
+"""Kind of what was reached for, in Chinese."""
+
+
 class ExplainPage:
     """Makes the page. ``audit`` is what the supervisor says of the audit: the database's path, and this run."""
 
@@ -95,7 +99,7 @@ class ExplainPage:
             (self._say("cause", "原因"), self._cause(record)),
             (self._say("call", "调用"), rendering.call_text(record) if call else ""),
             (self._say("limit", "限制"), self._limit(record)),
-            (self._say("reached for", "对象"), _joined(record.get("subject"), "kind", "text")),
+            (self._say("reached for", "对象"), self._subject(record)),
             (self._say("seen as", "表现为"), self._seen(record)),
             (self._say("since then", "此后"), self._since(record) if number == 1 else ""),
             (self._say("times", "次数"), self._times(record)),
@@ -117,6 +121,12 @@ class ExplainPage:
             f"nothing was refused in the last cell ([{last}]): the newest refusal is that of cell [{of}]",
             f"最后一个单元格（[{last}]）中没有操作被拒绝：最近一次拒绝发生在单元格 [{of}]",
         )
+
+    def _subject(self, record: Json) -> str:
+        subject = record.get("subject")
+        if self._chinese and isinstance(subject, dict) and (kind := _SUBJECTS.get(str(subject.get("kind")))):
+            return f"{kind}：{subject.get('text')}"
+        return _joined(subject, "kind", "text")
 
     def _cause(self, record: Json) -> str:
         name = cause_name(record, chinese=self._chinese)

@@ -237,7 +237,12 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
         from sentinel_kernel.kernel.chinese import in_chinese  # noqa: PLC0415 - for those who read it
 
         detail = in_chinese(detail)
-    rows.append(("由谁执行" if chinese else "kept by", f"{kept_by}: {detail}" if detail else kept_by))
+    rows.append(
+        (
+            "由谁执行" if chinese else "kept by",
+            f"{kept_by}{'：' if chinese else ': '}{detail}" if detail else kept_by,
+        )
+    )
     if processor := told.get("processor"):
         held = told.get("throttled_seconds") or 0.0
         shown = f"（已限制 {held:.1f} 秒）" if chinese else f" ({held:.1f} s held back so far)"

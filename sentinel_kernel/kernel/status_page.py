@@ -150,7 +150,8 @@ class StatusPage:
             )
         else:
             note = "改动保存在沙箱中" if chinese else "changes stay in the sandbox"
-        return f"{self._settings.workspace} ({note}; %sentinel_files)"
+        told = f"（{note}；%sentinel_files）" if chinese else f" ({note}; %sentinel_files)"
+        return f"{self._settings.workspace}{told}"
 
     def _backend(self, *, chinese: bool) -> str:
         name = str(self._lifecycle.ready.get("backend", "-"))
@@ -160,7 +161,7 @@ class StatusPage:
 
             detail = in_chinese(detail)
         shown = _BACKENDS.get(name, (name, name))[1 if chinese else 0]
-        return f"{shown}: {detail}" if detail else shown
+        return f"{shown}{'：' if chinese else ': '}{detail}" if detail else shown
 
     def _limits(self, *, chinese: bool) -> str:
         from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415 - not on the start path
@@ -183,4 +184,4 @@ class StatusPage:
                 if field in HELD_BY_GROUP_ALONE and self._lifecycle.ready.get("holds_io") is False:
                     shown += "（此处无法限制）" if chinese else " (not held here)"
                 limits.append(f"{zh if chinese else english} {shown}")
-        return ", ".join(limits)
+        return ("，" if chinese else ", ").join(limits)

@@ -71,6 +71,7 @@ def test_a_change_of_the_code_is_told_in_one_language() -> None:
     chinese = " ".join(page_of(record, last=1, language="zh").split())
     assert "1. 修改代码" in chinese
     assert "Put two lines" not in chinese
+    assert "主机：example.org" in chinese
     assert "这需要全新的沙箱，您可以选择如何处理变量" in chinese
     assert "Put two lines on top of the cell" in " ".join(page_of(record, last=1).split())
     card = violation_bundle(record, "zh")["text/html"]

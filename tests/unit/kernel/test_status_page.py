@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,10 +30,14 @@ def _rows(**changes: Any) -> dict[str, str]:
         ({"cpu_count": 2, "cpu_quota": 1.5}, "CPUs 1.5"),
         ({"cpu_count": 1, "cpu_quota": 0.25}, "CPUs 0.25"),
         ({"cpu_count": 2, "cpu_quota": None}, "CPUs 2"),
+        ({"cpu_count": 99, "cpu_quota": None}, "CPUs 2"),  # what there are
         ({"pids": 1048576}, "processes 1048576"),
     ],
 )
-def test_a_share_of_processors_is_shown_as_it_was_set(sizes: dict[str, Any], shown: str) -> None:
+def test_processors_are_shown_as_they_are_in_force(
+    sizes: dict[str, Any], shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
     assert shown in _rows(ready={"sizes": sizes})["limits"].split(", ")
 
 
