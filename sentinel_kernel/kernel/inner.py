@@ -70,6 +70,8 @@ class Inner:
     def watch(self, channel: str, *, reading: bool) -> None:
         """Wait for the channel to be readable, if ``reading``, and writable, if something is queued."""
         stream = self._streams[channel]
+        if stream.is_deaf and channel not in self._ended:
+            self._end(channel)  # what was sent is lost: a cell that was in it would be awaited for good
         events = 0
         if channel not in self._ended:
             events = (READ if reading else 0) | (WRITE if stream.wants_write else 0)
@@ -98,14 +100,17 @@ class Inner:
         try:
             return self._streams[channel].receive()
         except EOFError:
-            first = not self._ended
-            self._ended.add(channel)
+            self._end(channel)
             self.watch(channel, reading=False)
-            if first:
-                self._on_end()
         except ProtocolError as error:
             self._on_breach(str(error))
         return 0
+
+    def _end(self, channel: str) -> None:
+        first = not self._ended
+        self._ended.add(channel)
+        if first:
+            self._on_end()
 
     def read_rest(self) -> None:
         """Read what a worker that is gone left in its channels."""

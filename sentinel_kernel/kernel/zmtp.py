@@ -218,6 +218,9 @@ class Stream:
         self.pending_bytes = 0
         """Bytes that wait for the worker to read them."""
 
+        self.is_deaf = False
+        """The worker's end takes nothing any more; it may still be there, and speak."""
+
         self._decoder = Decoder(limits, ledger, self._on_command)
         self.messages = self._decoder.messages
         properties = _property(b"Socket-Type", socket_type.encode("ascii"))
@@ -267,7 +270,7 @@ class Stream:
             self._waiting.append(frames)
 
     def flush(self) -> None:
-        """Write what the socket takes now. A worker that is gone is found by ``receive``, not here."""
+        """Write what the socket takes now. A worker that takes nothing any more is found by ``is_deaf``."""
         outgoing = self._outgoing
         while outgoing:
             buffers = [outgoing[index] for index in range(min(len(outgoing), _IOV_MAX))]
@@ -277,6 +280,7 @@ class Stream:
                 return
             except OSError:
                 outgoing.clear()
+                self.is_deaf = True
                 return
             self.pending_bytes -= count
             while count:

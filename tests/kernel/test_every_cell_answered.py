@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -73,10 +74,21 @@ def test_the_answer_to_an_earlier_start_is_nobodys(kernel: HostedKernel, worker:
     assert content["status"] == "ok"
 
 
-@pytest.mark.usefixtures("worker")
+def test_a_worker_that_takes_nothing_any_more_is_given_up(kernel: HostedKernel, worker: FakeWorker) -> None:
+    """Its end of the channel stays open, and it can go on speaking: only what is sent to it says so."""
+    worker.sockets["shell"].shutdown(socket.SHUT_RD)
+    kernel.client.execute("a")
+    assert kernel.reply()["content"]["ename"] == "SandboxDied"
+    kernel.restart_worker()
+    kernel.client.execute("b")
+    kernel.workers[-1].run_cell()
+    assert kernel.reply()["content"]["status"] == "ok"
+
+
 def test_an_interrupt_is_answered_where_the_worker_goes_before_the_supervisor_answers(
-    kernel: HostedKernel,
+    kernel: HostedKernel, worker: FakeWorker
 ) -> None:
+    kernel.wait_arrived(worker)
     kernel.answering = False
     kernel.client.control_channel.send(kernel.client.session.msg("interrupt_request", {}))
     request = kernel.operation("interrupt")

@@ -1,7 +1,7 @@
 """Long runs: the tests that are marked `soak`, or kernels under chaos.
 
     python tests/soak/run.py [pytest's options]
-    python tests/soak/run.py chaos [--kernels N] [--minutes M] [--seed S]
+    python tests/soak/run.py chaos [--kernels N] [--minutes M] [--seed S] [--acts WORD]
 
 As root a chaos run has a small file system of its own, in a mount namespace of its own, that is filled now and then.
 """
@@ -27,6 +27,9 @@ def _chaos(arguments: list[str]) -> int:
     parser.add_argument("--kernels", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--acts", default="", help="only those whose names have this in them, as 'supervisor'"
+    )
     asked = parser.parse_args(arguments)
     if os.geteuid() == 0 and _INSIDE not in os.environ:
         with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
@@ -57,7 +60,8 @@ def _chaos(arguments: list[str]) -> int:
             os.environ[variable] = str(place)
         import chaos
 
-        return chaos.main(asked.kernels, asked.minutes * 60, Path(work) / "kernels", disk, asked.seed)
+        folder, seconds = Path(work) / "kernels", asked.minutes * 60
+        return chaos.main(asked.kernels, seconds, folder, disk, asked.seed, asked.acts)
 
 
 def main(arguments: list[str]) -> int:

@@ -101,13 +101,20 @@ class Kernel:
 
 
 class Chaos:
-    """One run. ``disk`` is a small file system of the run's own that the store and the audit lie on, or None."""
+    """One run. ``disk`` is a small file system of the run's own that the store and the audit lie on, or None.
 
-    def __init__(self, kernels: int, seconds: float, folder: Path, disk: Path | None, seed: int) -> None:
+    Only those acts are done that have ``acts`` in their names.
+    """
+
+    def __init__(
+        self, kernels: int, seconds: float, folder: Path, disk: Path | None, seed: int, acts: str
+    ) -> None:
         self.wrong: list[str] = []
         self.done: dict[str, int] = {}
         self.seconds = seconds
         self.disk = disk
+        every = [*(f"kill {role}" for role in KILLED), *(f"pause {role}" for role in PAUSED)]
+        self.acts = [act for act in [*every, *(["fill disk"] if disk else [])] if acts in act]
         self.chance = random.Random(seed)
         kinds = [BYSTANDER, HOSTILE, *(HONEST, HOSTILE) * kernels][:kernels]
         self.kernels = [
@@ -167,10 +174,7 @@ class Chaos:
 
     def _act(self) -> None:
         """Do one bad thing to one kernel that is no bystander, or to the disk."""
-        acts = [*(f"kill {role}" for role in KILLED), *(f"pause {role}" for role in PAUSED)]
-        if self.disk is not None:
-            acts.append("fill disk")
-        act = self.chance.choice(acts)
+        act = self.chance.choice(self.acts)
         if act == "fill disk" and self.disk is not None:
             self._fill(self.disk)
             return
@@ -276,11 +280,11 @@ def _share(took: list[float], share: float) -> float:
     return sorted(took)[min(len(took) - 1, int(len(took) * share))] * 1000
 
 
-def main(kernels: int, seconds: float, folder: Path, disk: Path | None, seed: int) -> int:
+def main(kernels: int, seconds: float, folder: Path, disk: Path | None, seed: int, acts: str) -> int:
     """Run, print, and return the exit status: 0 where everything held."""
     leaks.adopt_orphans()
     before = leaks.traces()
-    chaos = Chaos(kernels, seconds, folder, disk, seed)
+    chaos = Chaos(kernels, seconds, folder, disk, seed, acts)
     chaos.run()
     lines = chaos.report()
     try:
