@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import leaks
-from chaos_kernels import ANSWER_SECONDS, BYSTANDER, HONEST, HOSTILE, roles
+from chaos_kernels import ANSWER_SECONDS, BYSTANDER, HONEST, HOSTILE, PLAIN, roles
 from fuzz_million import slope_of
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ _PAUSE_SECONDS = 3.0
 _FULL_SECONDS = 4.0
 _QUIET_SHARE = 0.2
 _SAMPLE_SECONDS = 1.0
+_CONTROLLED = 4
+"""With so many kernels there is a plain one beside them."""
 _END_SECONDS = ANSWER_SECONDS + 80
 _MOST_GROWTH_MIB = 6.0
 """What a bystander's host or supervisor may grow by in the last two thirds of a run."""
@@ -117,6 +119,7 @@ class Chaos:
         self.acts = [act for act in [*every, *(["fill disk"] if disk else [])] if acts in act]
         self.chance = random.Random(seed)
         kinds = [BYSTANDER, HOSTILE, *(HONEST, HOSTILE) * kernels][:kernels]
+        kinds += [PLAIN] if kernels >= _CONTROLLED else []
         self.kernels = [
             Kernel(number, kind, folder / str(number), self.wrong) for number, kind in enumerate(kinds)
         ]
@@ -134,7 +137,7 @@ class Chaos:
                 break
             for kernel in self.kernels:
                 kernel.hear(0.05)
-        self._start(BYSTANDER, HONEST)
+        self._start(BYSTANDER, HONEST, PLAIN)
         self._pass(self.seconds * _QUIET_SHARE, disturb=False)
         self.noisy_at = time.monotonic()
         self._start(HOSTILE)
@@ -179,7 +182,7 @@ class Chaos:
             self._fill(self.disk)
             return
         what, role = act.split()
-        others = [kernel for kernel in self.kernels if kernel not in self.bystanders]
+        others = [kernel for kernel in self.kernels if kernel.kind in {HONEST, HOSTILE}]
         kernel = self.chance.choice(others)
         kernel.hear()
         pid = roles(kernel.host).get(role)
@@ -213,9 +216,11 @@ class Chaos:
             f"{kernel.result['deaths']} deaths told, {kernel.result['restarts']} restarts"
             for kernel in self.kernels
         ]
-        honest = [kernel for kernel in self.kernels if kernel.kind != HOSTILE]
+        honest = [kernel for kernel in self.kernels if kernel.kind in {BYSTANDER, HONEST}]
+        plain = [kernel for kernel in self.kernels if kernel.kind == PLAIN]
         lines += self._slowed("honest cells that no act touched", honest)
         lines += self._slowed("of the bystander", self.bystanders)
+        lines += self._slowed("of plain ipykernel beside them, the control", plain)
         lines += self._where_the_time_went()
         for (number, role), sizes in self.sizes.items():
             late = sizes[len(sizes) // 3 :]

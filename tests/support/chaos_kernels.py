@@ -25,7 +25,9 @@ from live_kernel import kernelspecs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BYSTANDER, HONEST, HOSTILE = "bystander", "honest", "hostile"
+BYSTANDER, HONEST, HOSTILE, PLAIN = "bystander", "honest", "hostile", "plain"
+"""A plain one is ipykernel without a sandbox, the control: what it loses, the machine's load explains."""
+
 ANSWER_SECONDS = 120.0
 """Every cell is answered by then, whatever happens to its kernel."""
 
@@ -84,7 +86,8 @@ class Driven:
         """When each cell that nothing was done to ended, and how long it took, in seconds."""
         self.work = folder / "work"
         self.work.mkdir(parents=True)
-        self.manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=kernelspecs(folder))
+        name = "python3" if kind == PLAIN else "sentinel"
+        self.manager = KernelManager(kernel_name=name, kernel_spec_manager=kernelspecs(folder))
         self.manager.connection_file = str(folder / "kernel.json")
         # No port that another one takes first.
         self.manager.transport, self.manager.ip = "ipc", str(folder / "k")
