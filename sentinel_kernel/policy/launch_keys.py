@@ -7,7 +7,6 @@ where a key is a word of both, its values tell (launch_values.py).
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 
@@ -36,8 +35,8 @@ _ACTING: Final = frozenset(
         "scripts", "hook", "hooks", "shell", "plugin", "plugins", "extends", "preset", "presets", "loader", "loaders",
         "generator", "generators", "dependencies", "import", "imports", "require", "requires", "entrypoint",
         "interpreter", "reporter", "reporters", "extensions", "workflow", "workflows", "install", "preinstall",
-        "postinstall", "packages", "ppx", "mcpservers", "toolchain", "prebuild", "postbuild", "$schema", "ansible",
-        "pythonpath", "classpath", "gopath", "pythonstartup", "preload", "rubyopt",
+        "postinstall", "packages", "ppx", "cmdline", "mcpservers", "toolchain", "prebuild", "postbuild", "$schema",
+        "ansible", "pythonpath", "classpath", "gopath", "pythonstartup", "preload", "rubyopt",
     }
 )  # fmt: skip
 _PARTS: Final = tuple(
@@ -52,7 +51,9 @@ _PARTS: Final = tuple(
 _PARTS_OF_BOTH: Final = tuple(
     part.encode("ascii")
     for part in (
-        "app", "arg", "build", "task", "step", "phase", "uses", "run", "main", "helper", "before", "after",
+        "app", "arg", "build", "task", "step", "phase", "uses", "run", "main", "helper", "before", "after", "bin",
+        "clean", "compile", "deploy", "driver", "editor", "format", "handler", "include", "launch", "lint", "module",
+        "pager", "program", "rule", "save", "serve", "setup", "start", "stop", "test", "watch",
         "path",
     )
 )  # fmt: skip
@@ -189,7 +190,8 @@ class _Reading:
     def _is_followed(self, text: bytes) -> bool:
         if self._tier == NONE and CODE_AT.search(text) is None:
             return False
-        return is_followed(_text(text), self._tier)
+        plain = _text(text)
+        return plain is None or is_followed(plain, self._tier)
 
     def _brace(self, brace: bytes) -> bool:
         """Go into an object or out of it; tell whether that is still to be followed."""
@@ -229,12 +231,14 @@ def _is_a_key(low: bytes, parts: tuple[bytes, ...]) -> bool:
     return any(one in low and re.search(re.escape(one) + _MAKES_A_KEY, low) is not None for one in parts)
 
 
-def _text(quoted: bytes) -> str:
-    """Return a text as it is read; one that is written as JSON has none, as it stands."""
+def _text(quoted: bytes) -> str | None:
+    """Return a text as it is read; None where it is written as JSON has none."""
     text = quoted.decode("utf-8", "replace")[1:-1]
     if "\\" in text:
-        with contextlib.suppress(ValueError):
+        try:
             return str(json.loads(f'"{text}"', strict=False))
+        except ValueError:
+            return None
     return text
 
 

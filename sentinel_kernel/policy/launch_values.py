@@ -26,20 +26,13 @@ _MOST_WORDS: Final = 200
 
 _LISTED: Final = frozenset(
     {
-        "arg",
-        "args",
-        "argument",
-        "arguments",
-        "argv",
-        "task",
-        "tasks",
-        "step",
-        "steps",
-        "phase",
-        "phases",
-        "uses",
+        "arg", "args", "argument", "arguments", "argv", "bin", "binary", "clean", "compile", "compiler",
+        "deploy", "driver", "editor", "format", "formatter", "formatters", "handler", "handlers", "include",
+        "includes", "launch", "launcher", "lint", "linter", "module", "modules", "pager", "phase", "phases",
+        "program", "programs", "rule", "rules", "runner", "save", "serve", "server", "setup", "start",
+        "startup", "step", "steps", "stop", "task", "tasks", "test", "tests", "uses", "watch",
     }
-)
+)  # fmt: skip
 _STARTED: Final = frozenset(
     {"app", "apps", "build", "builds", "run", "runs", "main", "runtime", "helper", "helpers"}
 )
@@ -97,15 +90,15 @@ _PROGRAMS: Final = frozenset(
     {
         "ansible", "ansible-playbook", "ant", "apt", "apt-get", "awk", "bash", "bazel", "brew", "bun",
         "bundle", "busybox", "bunx", "cabal", "cargo", "chmod", "chown", "clang", "cmake", "cmd", "composer",
-        "conda", "cp", "cscript", "csh", "curl", "dash", "dd", "deno", "docker", "docker-compose", "dotnet",
-        "dune", "electron", "elixir", "env", "erl", "esbuild", "esy", "eval", "exec", "expo", "flask", "gcc",
+        "conda", "cp", "cscript", "csh", "curl", "dash", "deno", "docker", "docker-compose", "dotnet",
+        "dune", "electron", "elixir", "erl", "esbuild", "esy", "eval", "gcc",
         "gem", "ghc", "git", "gmake", "gradle", "gradlew", "gulp", "gunicorn", "helm", "hg", "java", "javac",
         "jest", "julia", "jupyter", "kotlin", "ksh", "kubectl", "ln", "lua", "luajit", "make", "mamba",
-        "meson", "mkdir", "mocha", "mshta", "mv", "mvn", "mvnw", "nc", "ncat", "next", "nim", "ninja", "nix",
+        "meson", "mkdir", "mocha", "mshta", "mv", "mvn", "mvnw", "ncat", "nim", "ninja", "nix",
         "node", "nodejs", "nodemon", "nohup", "npm", "npx", "opam", "osascript", "perl", "php", "pip", "pipx",
-        "pm2", "pnpm", "podman", "poetry", "powershell", "printf", "pulumi", "pwsh", "py", "pytest", "python",
+        "pm2", "pnpm", "podman", "poetry", "powershell", "printf", "pulumi", "pwsh", "pytest", "python",
         "rake", "rm", "rollup", "rscript", "rsync", "ruby", "rundll32", "rustc", "sbt", "scala", "scp", "sed",
-        "setsid", "sh", "socat", "ssh", "su", "sudo", "swift", "tar", "tee", "terraform", "touch", "ts-node",
+        "setsid", "sh", "socat", "ssh", "sudo", "swift", "tee", "terraform", "touch", "ts-node",
         "tsc", "tsx", "uv", "uvicorn", "uvx", "vite", "webpack", "wget", "wscript", "xargs", "xdg-open",
         "yarn", "zsh",
     }
@@ -142,7 +135,8 @@ def _is_started(text: str, *, bare: bool) -> bool:
         return True
     if any(_OPTION.fullmatch(word) or _ending(word.strip("\"'(),:;")) in _CODE | _MAKERS for word in words):
         return True
-    return bare and "://" not in first and _is_path(first) and _DATA_PATH.fullmatch(first) is None
+    placed = first.startswith(("./", "../")) or (bare and "://" not in first and _is_path(first))
+    return placed and _DATA_PATH.fullmatch(first) is None
 
 
 def _names_code(text: str) -> bool:

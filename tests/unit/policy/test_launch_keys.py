@@ -54,6 +54,11 @@ SETTINGS = {
     "whatever the key, a pattern": {"anything": ["**/*.py"]},
     "whatever the key, backslashes": {"x": "lib\\evil.dll"},
     "too long to be looked at whole": {"run": "touch x #" + "a" * 10_000},
+    "started": {"start": "node x", "onSave": "touch x"},
+    "formatted": {"formatters": {"a": ["bash", "x"]}},
+    "tested": {"test": "pytest -p x"},
+    "loaded": {"modules": ["./evil"]},
+    "edited": {"editor": "vim -c x"},
     "schema of settings": {"$schema": "https://json.schemastore.org/x.json"},
 }
 RESULTS = {
@@ -90,6 +95,21 @@ RESULTS = {
     "plot": {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "data": {"url": "data/movies.json"},
+    },
+    "tests": [
+        {
+            "test": "t-test",
+            "start_date": "2020/01/01",
+            "program": "MS/PhD",
+            "format": "tar.gz",
+            "rule": "a -> b",
+        }
+    ],
+    "modules": {
+        "module": "CS/101",
+        "server": "http://localhost:8080/",
+        "save": "./data/out.csv",
+        "tests": ["a", "b"],
     },
     "sites": [{"url": "https://example.pl", "page": "https://example.org/index.php"}],
     "origin": {
@@ -153,6 +173,8 @@ def test_results_do_not(name: str) -> None:
         b'{"m\\u0061in": "x.js"}',
         b'{"x": ".\\u002fevil\\u002ejs"}',
         b'"run":\n  "node x"',
+        b'{"run": "tou\\\nch x"}',
+        b'{"x": "./ev\\\nil.js"}',
     ],
 )
 def test_however_lenient_readers_take_it(text: bytes) -> None:
