@@ -43,11 +43,11 @@ _WHY = {
     "host_runs": (
         (
             "programs on the host would run or obey what a cell writes there ({detail}). HINT → Show "
-            "it read-only: %sentinel_mount PATH ro"
+            "it read-only: %sentinel_mount {path} ro"
         ),
         (
-            "主机上的程序会运行或采用单元格写入其中的内容（{detail}）。HINT → 请以只读方式显示：%sent"
-            "inel_mount PATH ro"
+            "主机上的程序会运行或采用单元格写入其中的内容（{detail}）。HINT → 请以只读方式显示："
+            "%sentinel_mount {path} ro"
         ),
     ),
     "loop": (
@@ -107,8 +107,8 @@ _WHY = {
         ),
     ),
     "no_write": (
-        "you may not write there yourself. HINT → Show it read-only: %sentinel_mount PATH ro",
-        "您本人无权写入。HINT → 请以只读方式显示：%sentinel_mount PATH ro",
+        "you may not write there yourself. HINT → Show it read-only: %sentinel_mount {path} ro",
+        "您本人无权写入。HINT → 请以只读方式显示：%sentinel_mount {path} ro",
     ),
     "not_folder": (
         "it is a file. HINT → Name the folder that it lies in.",
@@ -127,11 +127,11 @@ _WHY = {
     "secret_inside": (
         (
             "{detail} is hidden from every cell, and is not there yet: in a folder that is written directly nothing "
-            "would cover it. HINT → Make it first, or show the folder read-only: %sentinel_mount PATH ro"
+            "would cover it. HINT → Make it first, or show the folder read-only: %sentinel_mount {path} ro"
         ),
         (
             "{detail} 对所有单元格隐藏，而它尚不存在：在直接写入的文件夹中无法将其遮盖。HINT → 请先创建它，"
-            "或以只读方式显示该文件夹：%sentinel_mount PATH ro"
+            "或以只读方式显示该文件夹：%sentinel_mount {path} ro"
         ),
     ),
     "special": (
@@ -143,8 +143,11 @@ _WHY = {
         "位置 {detail} 已被占用。HINT → %sentinel_mount 列出已显示的文件夹。",
     ),
     "too_many": (
-        "{detail} folders are shown already. HINT → Take one away: %sentinel_mount --remove NAME",
-        "已显示 {detail} 个文件夹。HINT → 请先移除一个：%sentinel_mount --remove NAME",
+        (
+            "{detail} folders are shown already. HINT → Take one away: %sentinel_mount lists them with the names that "
+            "stand behind %sentinel_mount --remove"
+        ),
+        "已显示 {detail} 个文件夹。HINT → 请先移除一个：%sentinel_mount 会列出名称，写在 %sentinel_mount --remove 后",
     ),
     "too_slow": (
         "its disk does not answer. Nothing has changed. HINT → Try again when the disk answers.",
@@ -177,7 +180,7 @@ class MountWords:
         english, chinese = _WHY.get(str(told.get("code")), _FAILED)
         detail = rendering.printable(str(told.get("detail") or ""), _CHARACTERS)
         shown = rendering.printable(path, _CHARACTERS)
-        why = self._say(english, chinese).format(detail=detail)
+        why = self._say(english, chinese).format(detail=detail, path=_typed(path))
         return self._say(f"the folder {shown!r} is not shown: {why}", f"文件夹“{shown}”未显示：{why}")
 
     def question(self, path: str, mode: str, told: Json, *, profile: str = "") -> str:

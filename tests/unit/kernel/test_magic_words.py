@@ -6,6 +6,7 @@ import pytest
 
 from sentinel_kernel.kernel.ceiling import Ceiling
 from sentinel_kernel.kernel.magics import _USAGE, Magics, UsageError
+from sentinel_kernel.kernel.mount_arguments import MountWanted
 from sentinel_kernel.kernel.mount_words import MountWords
 from sentinel_kernel.kernel.settings import read_settings
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
@@ -82,3 +83,16 @@ def test_what_ipythons_help_shows_of_a_magic_is_what_the_host_reads() -> None:
             assert f"For example: %{name} {example}\n" in help_text(name)
             _magics("en").check(parse_leading_block(f"%{name} {example}").lines)
     assert "%sentinel_help" in help_text("sentinel_reset")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("path", ["/srv/data", "/srv/my data"])
+def test_a_folder_that_is_refused_is_named_in_the_line_that_shows_it_read_only(
+    path: str, language: str
+) -> None:
+    for code in ("host_runs", "no_write", "secret_inside"):
+        told = MountWords(language).refused(path, {"code": code, "detail": "{x}"})
+        line = told[told.index("%sentinel_mount") :]
+        (wanted,) = _magics(language).check(parse_leading_block(line).lines)
+        assert isinstance(wanted, MountWanted)
+        assert (wanted.path, wanted.mode) == (path, "ro")
