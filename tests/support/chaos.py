@@ -59,11 +59,8 @@ class Kernel:
         ours, theirs = Pipe()
         self._connection = ours
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, str(_DRIVER), str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path[:2])},
-            )
+            command = [sys.executable, str(_DRIVER), str(theirs.fileno())]
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         ours.send((kind, str(folder)))
 
     def hear(self, seconds: float = 0.0) -> None:
