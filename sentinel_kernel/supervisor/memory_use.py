@@ -9,28 +9,17 @@ were asked for, touched or not, as RLIMIT_DATA counts private ones, until the la
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import re
 import sys
 import time
 
+from sentinel_kernel.supervisor.shared_mappings import SharedMappings
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sentinel_kernel.policy.plan import Sizes
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.processes import Process, Processes
-
-# proc_pid_maps(5). Nobody inside can give a file one of these names: they would lie in folders that are sealed.
-_SHARED = re.compile(
-    rb"^([0-9a-f]+)-([0-9a-f]+) ..[-x]s ([0-9a-f]+) \S+ (\d+) +(?:/dev/zero \(deleted\)|/memfd:)",
-    re.MULTILINE,
-)
-_LOOK_SECONDS = 1.0
-_NOTICED_BYTES = 4 << 20
-"""Mappings are looked up at once where so much more of shared pages is resident than at the last look."""
 
 _HIDDEN_SECONDS = 1.0
 _HIDDEN_LOOKS = 20
@@ -38,16 +27,6 @@ _HIDDEN_LOOKS = 20
 
 _MAPPED_BYTES = 16 << 30
 """With so much mapped page tables can take 32 MiB."""
-
-_ASKED_SECONDS = 1.0
-"""After so long a mapping that was let go was made, or is not going to be."""
-
-_REMEMBERED_FILES = 4096
-_MANY_MAPPINGS = 1024
-"""A process with more shared mappings is counted by their sum: 65,530 in each of many would fill our own memory."""
-
-_MOST_LOOK_SECONDS = 0.1
-"""The mappings of processes that are not reached in this time are looked at next time, before the others."""
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _FULL = 0.9
@@ -80,20 +59,14 @@ class MemoryUse:
         self._known: dict[int, tuple[int, int]] = {}
         """Process -> (what it held of its own, its faults) at that time."""
         self._exact_at = self._exact_took = 0.0
-        self._shared_bytes = 0
-        self._mapped: dict[int, tuple[int, int]] = {}
-        self._mappings: dict[int, Mapping[bytes, int]] = {}
-        self._many: dict[int, tuple[bytes, int]] = {}
-        """Process with many mappings -> (what tells those that share all of them, their size)."""
-        self._many_bytes = 0
-        """The most that those had, while there are any: unmapping a part of a file gives nothing back."""
-        self._reached: dict[int, float] = {}
-        """Process -> when its mappings were read."""
-        self._asked: list[tuple[int, float, int]] = []
-        """(thread, time, size) of shared mappings that were let go and not seen since."""
-        self._file_sizes: dict[bytes, int] = {}
-        """Number of a file -> what was asked for: unmapping a part of it gives nothing back."""
-        self._looked = 0.0
+        self._who: tuple[int, int] | None = None
+        """Whose the processes are, where another's are closed to us: to root without CAP_SYS_PTRACE."""
+        if current.preparation.plan.lists is not None and current.preparation.plan.started_by_root:
+            identity = current.preparation.plan.identity
+            self._who = identity.host_uid, identity.host_gid
+        self._mappings = SharedMappings(processes, self._who)
+        self.asked = self._mappings.asked
+        self.look_again = self._mappings.again
         self.private_bytes = 0
         self.held_bytes: dict[str, int] = {}
         """Bytes in each file system in memory, by the name of the size that bounds it."""
@@ -129,7 +102,7 @@ class MemoryUse:
     @property
     def shared_bytes(self) -> int:
         """The size of shared anonymous mappings."""
-        return self._shared_bytes + self.segment_bytes
+        return self._mappings.total_bytes + self.segment_bytes
 
     def measure(self, *, exactly_above: int | None = None) -> int:
         """Add up what the refreshed processes and the file systems hold; return the total.
@@ -141,7 +114,7 @@ class MemoryUse:
         self.held_bytes = {name: _used(descriptor) for name, descriptor in self._files.items()}
         for name, held in self.held_bytes.items():
             self._held_peaks[name] = max(held, self._held_peaks.get(name, 0))
-        self._look_at_mappings()
+        self._mappings.look()
         self._look_at_tables()
         estimate = sum(process.anonymous_bytes for process in self._processes)
         self.private_bytes = min(estimate, self._at_most())
@@ -185,7 +158,7 @@ class MemoryUse:
             with contextlib.suppress(OSError):
                 # Before: what is touched while it is measured counts twice rather than never.
                 before = process.anonymous_bytes, process.faults
-                exact += process.exact_bytes()
+                exact += process.exact_bytes(self._who)
                 known[process.pid] = before
         self._exact_base, self._known = exact, known
         self._exact_at = time.monotonic()
@@ -193,91 +166,6 @@ class MemoryUse:
         self.private_bytes = exact
         self.exact = True
         return self.total_bytes
-
-    def asked(self, thread: int, size: int) -> None:
-        """Take note that ``thread`` is about to make a shared mapping; what it made before is in the lists by now."""
-        whole = True
-        if self._asked:
-            self._processes.refresh()
-            self.look_again()
-            self._look_at_mappings()
-            whole = self._looked > 0
-        now = time.monotonic()
-        self._asked = [
-            one for one in self._asked if (one[0] != thread or not whole) and now - one[1] < _ASKED_SECONDS
-        ]
-        self._asked.append((thread, now, size))
-        self.look_again()
-
-    def look_again(self) -> None:
-        """Have the mappings looked up at the next :meth:`measure`."""
-        self._looked = 0.0
-
-    def _look_at_mappings(self) -> None:
-        now = time.monotonic()
-        resident = {process.pid: process.mapped_bytes for process in self._processes}
-        noticed = any(
-            size > self._mapped.get(pid, (0, 0))[0] + _NOTICED_BYTES for pid, size in resident.items()
-        )
-        # Those that are known may go at any time; whose sizes are unchanged is not looked at again.
-        if not noticed and not self._shared_bytes and now - self._looked < _LOOK_SECONDS:
-            return
-        self._looked = now
-        self._read_mappings()
-        present: dict[bytes, int] = {}
-        fresh: list[tuple[int, bytes, int]] = []
-        for pid, mappings in self._mappings.items():
-            for file, size in mappings.items():
-                if file not in self._file_sizes and file not in present:
-                    fresh.append((size, file, pid))
-                present[file] = max(present.get(file, 0), size)
-        for size, file, pid in sorted(fresh, reverse=True):
-            self._file_sizes[file] = max(size, self._asked_for(pid))
-        for file, size in present.items():
-            self._file_sizes[file] = max(size, self._file_sizes.get(file, 0))
-        many: dict[bytes, int] = {}
-        for named, size in self._many.values():
-            many[named] = max(size, many.get(named, 0))
-        self._many_bytes = max(self._many_bytes, sum(many.values())) if many else 0
-        self._shared_bytes = sum(self._file_sizes[file] for file in present) + self._many_bytes
-        if len(self._file_sizes) > _REMEMBERED_FILES:
-            # Not at once: a process that was missed by one look has the same files at the next.
-            self._file_sizes = {file: self._file_sizes[file] for file in present}
-
-    def _read_mappings(self) -> None:
-        """Read the lists of the processes whose sizes have changed, of those first that were not reached last time."""
-        seen = {process.pid: (process.mapped_bytes, process.virtual_bytes) for process in self._processes}
-        for known in (self._mappings, self._many, self._mapped, self._reached):
-            for pid in known.keys() - seen.keys():
-                del known[pid]
-        alike = {(len(sizes), sum(sizes.values())): sizes for sizes in self._mappings.values()}
-        until, reached_one = time.monotonic() + _MOST_LOOK_SECONDS, False
-        for pid in sorted(seen, key=lambda pid: self._reached.get(pid, 0.0)):
-            if not self._asked and self._mapped.get(pid) == seen[pid] and pid in self._mappings:
-                continue
-            if time.monotonic() > until and reached_one:
-                self._looked = 0.0
-                return
-            reached_one = True
-            sizes = _shared_mappings(pid)
-            self._reached[pid] = time.monotonic()
-            self._mapped[pid] = seen[pid]
-            self._many.pop(pid, None)
-            if len(sizes) > _MANY_MAPPINGS:
-                named = hashlib.blake2b(b" ".join(sorted(sizes)), digest_size=16).digest()
-                self._many[pid] = named, sum(sizes.values())
-                sizes = {}
-            same = alike.setdefault((len(sizes), sum(sizes.values())), sizes)
-            self._mappings[pid] = same if same == sizes else sizes
-
-    def _asked_for(self, pid: int) -> int:
-        """Take out the largest size that was asked for and not seen yet, by a thread of ``pid`` if there is one."""
-        own = [one for one in self._asked if os.path.exists(f"/proc/{pid}/task/{one[0]}")]
-        most = max(own or self._asked, key=lambda one: one[2], default=None)
-        if most is None:
-            return 0
-        self._asked.remove(most)
-        return most[2]
 
     def largest(self, count: int) -> list[tuple[Process, int]]:
         """Return the processes that hold most private memory, the largest first."""
@@ -310,20 +198,6 @@ class MemoryUse:
 def _used(descriptor: int) -> int:
     status = os.fstatvfs(descriptor)
     return (status.f_blocks - status.f_bfree) * status.f_frsize
-
-
-def _shared_mappings(pid: int) -> dict[bytes, int]:
-    """Return the size of each shared anonymous mapping of a process, by the number of its file (proc_pid_maps(5))."""
-    try:
-        with open(f"/proc/{pid}/maps", "rb") as file:
-            text = file.read()
-    except OSError:
-        return {}
-    sizes: dict[bytes, int] = {}
-    for start, end, offset, number in _SHARED.findall(text):
-        size = int(offset, 16) + int(end, 16) - int(start, 16)
-        sizes[number] = max(sizes.get(number, 0), size)
-    return sizes
 
 
 class Machine:

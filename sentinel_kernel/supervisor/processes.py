@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    Who = tuple[int, int] | None
+
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SCHEDULED = 2  # CPUCLOCK_SCHED of <linux/posix-timers.h>: to the nanosecond
@@ -75,6 +77,58 @@ def process_seconds(pid: int) -> float | None:
         return None
 
 
+def told_of_memory(pid: int, name: str, who: Who = None) -> bytes:
+    """Return what a file of /proc/PID tells of its memory; where its first thread has ended, what another's does.
+
+    What is closed to us is read as ``who``, the user and group that the process has. Nothing where it has ended.
+
+    Raises:
+        OSError: EACCES, it is closed to its own user too, as it is not dumpable; ENOENT, it is gone.
+
+    """
+    text = _told(f"/proc/{pid}/{name}", who)
+    if not text:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(FileNotFoundError):
+                text = text or _told(f"/proc/{pid}/task/{thread}/{name}", who)
+    return text
+
+
+def status_of_memory(pid: int) -> bytes:
+    """Return the status of a process's first thread, of another one where that has no memory any more; open to all.
+
+    Raises:
+        OSError: it is gone.
+
+    """
+    text = b""
+    for thread in (pid, *os.listdir(f"/proc/{pid}/task")):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{pid}/task/{thread}/status", "rb") as file:
+                text = file.read()
+            if b"\nVmPTE:" in text:
+                break
+    return text
+
+
+def _told(path: str, who: Who) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except ProcessLookupError:
+        return b""  # the thread has no memory any more
+    except PermissionError:
+        if who is None:
+            raise
+    from sentinel_kernel.linux.acting import acting_as  # noqa: PLC0415 - for few machines
+
+    try:
+        with acting_as(who), open(path, "rb") as file:
+            return file.read()
+    except ProcessLookupError:
+        return b""
+
+
 class Process:
     """One process; its sizes are those of the last :meth:`measure`."""
 
@@ -114,11 +168,19 @@ class Process:
                 self._stat = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
 
     def measure(self) -> bool:
-        """Read the sizes (proc_pid_statm(5)); False where the process is gone."""
+        """Read the sizes (proc_pid_statm(5)); False where the process is gone.
+
+        What could not be read for another reason stays as it was.
+        """
         try:
             fields = self._read(self._statm, "statm").split()
-        except OSError:
+            if fields[:1] == [b"0"]:
+                # Its first thread has ended, and has no memory any more. If others go on, they do.
+                fields = self._of_another_thread() or fields
+        except (FileNotFoundError, ProcessLookupError):
             return False
+        except OSError:
+            return True
         if len(fields) < 6:
             return False
         self.virtual_bytes = int(fields[0]) * _PAGE_BYTES
@@ -144,23 +206,38 @@ class Process:
         except (OSError, ValueError):
             return 0.0
 
-    def exact_bytes(self) -> int:
+    def _of_another_thread(self) -> list[bytes]:
+        """Return the sizes as a thread tells them that has not ended, none where all have."""
+        for thread in os.listdir(f"/proc/{self.pid}/task"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                fields = self._read(-1, f"task/{thread}/statm").split()
+                if fields[:1] != [b"0"]:
+                    return fields
+        return []
+
+    def exact_bytes(self, who: Who = None) -> int:
         """Return its share of private memory, what fork(2) shares counted by parts; 12 ms for a GiB.
+
+        A process that is not dumpable (prctl(2), a program that may not be read) is closed to its own user, and to
+        ``who`` it is (:func:`told_of_memory`): it counts with all that it holds, as its sizes are open to everyone.
 
         Raises:
             OSError: the process is gone.
 
         """
-        with open(f"/proc/{self.pid}/smaps_rollup", "rb") as file:
-            text = file.read()
+        try:
+            text = told_of_memory(self.pid, "smaps_rollup", who)
+        except OSError:
+            if not self.measure():
+                raise
+            return self.anonymous_bytes
         found = text.partition(b"Pss_Anon:")[2].split(None, 1)
         return int(found[0]) * 1024 + self.table_bytes if found else self.anonymous_bytes
 
     def measure_tables(self) -> None:
         """Read the size of its page tables (VmPTE of proc_pid_status(5)), and add it to what it holds of its own."""
         try:
-            with open(f"/proc/{self.pid}/status", "rb") as file:
-                found = file.read().partition(b"\nVmPTE:")[2].split(None, 1)
+            found = status_of_memory(self.pid).partition(b"\nVmPTE:")[2].split(None, 1)
         except OSError:
             return  # it has ended
         size = int(found[0]) * 1024 if found else 0

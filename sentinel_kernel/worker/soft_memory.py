@@ -101,9 +101,11 @@ def make_room() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if soft != resource.RLIM_INFINITY:
         more = soft + soft // _RESERVE
-        resource.setrlimit(
-            resource.RLIMIT_DATA, (more if hard == resource.RLIM_INFINITY else min(more, hard), hard)
-        )
+        # Not of a process that has closed itself to the supervisor (PR_SET_DUMPABLE): it says MemoryError all the same.
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(
+                resource.RLIMIT_DATA, (more if hard == resource.RLIM_INFINITY else min(more, hard), hard)
+            )
 
 
 def shorten(traceback_: TracebackType | None, beyond: int = 2 * _SHOWN_FRAMES) -> None:

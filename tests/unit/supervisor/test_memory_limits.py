@@ -12,11 +12,12 @@ import pytest
 
 from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.occurrence import limit_violation
-from sentinel_kernel.supervisor import headroom, memory_use
+from sentinel_kernel.supervisor import headroom, shared_mappings
 from sentinel_kernel.supervisor.headroom import Headroom
 from sentinel_kernel.supervisor.memory_use import MemoryUse
 from sentinel_kernel.supervisor.meter import Meter
 from sentinel_kernel.supervisor.processes import Process
+from sentinel_kernel.supervisor.shared_mappings import SharedMappings
 from sentinel_kernel.supervisor.soft_memory import _words, memory_limit
 
 _NO_USE: Any = SimpleNamespace(largest=lambda _: [], held_bytes={}, shared_bytes=0)
@@ -183,7 +184,7 @@ def _use(monkeypatch: pytest.MonkeyPatch, lists: dict[int, dict[bytes, int]]) ->
         backend=None,
     )
     machine: Any = None
-    monkeypatch.setattr(memory_use, "_shared_mappings", lambda pid: dict(lists[pid]))
+    monkeypatch.setattr(shared_mappings, "_shared_mappings", lambda pid, _who: dict(lists[pid]))
     return MemoryUse(current, processes, machine)
 
 
@@ -191,17 +192,82 @@ def test_many_mappings_are_kept_as_their_sum(monkeypatch: pytest.MonkeyPatch) ->
     many = {b"%d" % number: 4096 for number in range(5000)}
     few = {b"a": 1 << 20}
     use = _use(monkeypatch, {1: many, 2: dict(many), 3: few, 4: dict(few), 5: {**many, b"b": 4096}})
-    use._look_at_mappings()
+    use._mappings.look()
     assert use.shared_bytes - (1 << 20) == 5000 * 4096 + 5001 * 4096
-    assert sum(map(len, use._mappings.values())) == 2
-    assert use._mappings[3] is use._mappings[4]
+    assert sum(map(len, use._mappings._mappings.values())) == 2
+    assert use._mappings._mappings[3] is use._mappings._mappings[4]
 
 
 def test_one_look_ends_and_the_next_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     use = _use(monkeypatch, {pid: {b"%d" % pid: 1 << 20} for pid in range(8)})
-    monkeypatch.setattr(memory_use, "_MOST_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(shared_mappings, "_MOST_LOOK_SECONDS", 0.0)
     ticks = iter(range(1, 1000))
     monkeypatch.setattr(time, "monotonic", lambda: next(ticks) / 2)
     for _ in range(20):
-        use._look_at_mappings()
+        use._mappings.look()
     assert use.shared_bytes == 8 << 20
+
+
+def _closing(monkeypatch: pytest.MonkeyPatch, lists: dict[int, dict[bytes, int] | None]) -> SharedMappings:
+    """Return the sum of those; None for a process that is closed, of whose shared memory nothing is resident."""
+    processes: Any = _Listed(lists)
+    monkeypatch.setattr(shared_mappings, "_shared_mappings", lambda pid, _who: lists[pid])
+    monkeypatch.setattr(shared_mappings, "_resident", lambda process: process.mapped_bytes - 1)
+    return SharedMappings(processes, None)
+
+
+class _Listed:
+    """Processes without a first one, which are the keys of a table."""
+
+    first = 0
+
+    def __init__(self, lists: dict[int, dict[bytes, int] | None]) -> None:
+        self.lists = lists
+        self.size = 1
+
+    def __iter__(self) -> Any:
+        self.size += 1  # or they would not be looked at again
+        return iter([SimpleNamespace(pid=pid, mapped_bytes=1, virtual_bytes=self.size) for pid in self.lists])
+
+    def refresh(self) -> None:
+        """Stay as they are."""
+
+
+def _looked(mappings: SharedMappings) -> int:
+    mappings.again()
+    mappings.look()
+    return mappings.total_bytes
+
+
+def test_what_a_closed_process_may_have_by_fork_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists: dict[int, dict[bytes, int] | None] = {1: {b"a": 1 << 20}}
+    mappings = _closing(monkeypatch, lists)
+    assert _looked(mappings) == 1 << 20
+    lists[2] = None
+    lists[1] = {}
+    assert [_looked(mappings) for _ in range(5)] == [1 << 20] * 5
+    lists[1] = {b"b": 4 << 20}  # made since, and let go: the closed one was there before
+    assert _looked(mappings) == 5 << 20
+    lists[1] = {}
+    assert [_looked(mappings) for _ in range(4)][-1] == 1 << 20
+    lists[3] = None  # a child of the closed one takes over
+    del lists[2]
+    assert [_looked(mappings) for _ in range(4)][-1] == 1 << 20
+    del lists[3]
+    assert [_looked(mappings) for _ in range(4)][-1] == 0  # the positive control
+
+
+def test_what_a_closed_process_asks_for_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists: dict[int, dict[bytes, int] | None] = {1: {}, 2: None}
+    mappings = _closing(monkeypatch, lists)
+    monkeypatch.setattr(mappings, "_is_of", lambda thread, processes: thread in set(processes))
+    _looked(mappings)
+    for times in range(1, 4):
+        mappings.asked(2, 1 << 20)
+        assert _looked(mappings) == times << 20
+    mappings.asked(1, 8 << 20)  # whose list will tell
+    assert _looked(mappings) == 3 << 20
+    mappings.asked(1, 8 << 20)
+    assert _looked(mappings) == 3 << 20
+    del lists[2]
+    assert [_looked(mappings) for _ in range(4)][-1] == 0
