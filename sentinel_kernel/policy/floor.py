@@ -27,6 +27,7 @@ NAMESPACE_FLAGS = 0x7E020000
 CLONE_NEWTIME (0x80) is part of the exit signal in clone(2), and a flag in unshare(2) and clone3(2) alone.
 """
 
+_F_SETLEASE = 1024  # <linux/fcntl.h>
 TIOCSTI, TIOCLINUX, TIOCCONS = 0x5412, 0x541C, 0x541D  # <asm-generic/ioctls.h>
 
 _NO_CALL = Action(ActionKind.ERRNO, errno.ENOSYS)
@@ -172,6 +173,12 @@ FLOOR: tuple[FixedRule, ...] = (
     FixedRule(("openat",), NOTIFY, _RUNS_AS_OWNER, only_in=_created_with(2, 3)),
     FixedRule(("pidfd_getfd",), NOTIFY, "it takes open files out of other processes"),
     FixedRule(
+        ("fcntl",),
+        NOTIFY,
+        "whoever opens the file outside would wait for the cell",
+        only_in=((_equals(1, _F_SETLEASE),),),
+    ),
+    FixedRule(
         ("ioctl",),
         NOTIFY,
         "it types into a terminal, or takes one over",
@@ -220,13 +227,19 @@ _INTERNET_LENGTHS = (SOCKADDR_IN_BYTES, SOCKADDR_IN6_BYTES)
 WORKER_NEEDS: tuple[FixedRule, ...] = (
     FixedRule(
         _calls(
-            "read write readv writev pread64 pwrite64 close close_range lseek fcntl dup dup2 dup3 pipe2 "
+            "read write readv writev pread64 pwrite64 close close_range lseek dup dup2 dup3 pipe2 "
             "fstat newfstatat statx stat lstat getdents64 getcwd readlink readlinkat access "
             "faccessat faccessat2 mkdir mkdirat unlink unlinkat rename renameat renameat2 ftruncate umask "
             "chdir"
         ),
         Action(ActionKind.ALLOW),
         "the worker reads and writes files and pipes",
+    ),
+    FixedRule(
+        ("fcntl",),
+        Action(ActionKind.ALLOW),
+        "the worker reads and writes files and pipes",
+        except_in=((_equals(1, _F_SETLEASE),),),
     ),
     FixedRule(("open",), Action(ActionKind.ALLOW), "the worker opens files", except_in=_created_with(1, 2)),
     FixedRule(("openat",), Action(ActionKind.ALLOW), "the worker opens files", except_in=_created_with(2, 3)),

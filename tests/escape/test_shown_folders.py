@@ -131,6 +131,17 @@ def test_lease_on_a_file_of_a_data_folder(attacker: Attacker, data: Path) -> Non
     os.close(os.open(file, os.O_WRONLY | os.O_NONBLOCK))  # EAGAIN while a lease is there
 
 
+def test_lease_on_any_file(attacker: Attacker) -> None:
+    """As on those of the interpreter, which are shown as they are: who changes them would wait for the cell."""
+    file = attacker.workspace / "leased"
+    attack = (
+        f"held = os.open({str(file)!r}, os.O_RDONLY | os.O_CREAT)\n"
+        f"tell(tried(lambda: fcntl.fcntl(held, {_F_SETLEASE}, fcntl.F_RDLCK)))"
+    )
+    assert attacker.outside(attack) == "ok"
+    assert attacker.inside(attack) == "EPERM"
+
+
 def test_lock_on_a_file_of_a_data_folder(attacker: Attacker, data: Path) -> None:
     file = _hold(attacker, data, "fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)")
     with file.open() as opened:

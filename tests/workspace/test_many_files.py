@@ -21,7 +21,10 @@ IN_EACH = 1000
 def test_many_small_files(tmp_path: Path, folders: int) -> None:
     files = folders * IN_EACH
     done = subprocess.run(
-        [sys.executable, str(DRIVER), str(tmp_path), str(folders)], capture_output=True, text=True, check=False
+        [sys.executable, str(DRIVER), str(tmp_path), str(folders)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

@@ -60,6 +60,11 @@ def check_the_floor(policy: CompiledPolicy) -> None:
             if name in policy.architecture.syscalls and not fixed.only_in and not fixed.except_in:
                 assert decide(policy, name).refuses, name
                 assert decide(policy, name, *[(1 << 64) - 1] * 6).refuses, name
+            for region in fixed.only_in if name in policy.architecture.syscalls else ():
+                arguments = [4096] * 6  # an address, where one is taken: without it prlimit(2) reads
+                for test in region:
+                    arguments[test.index] = test.value
+                assert decide(policy, name, *arguments).refuses, (name, arguments)
     for flag in NEW_NAMESPACES:
         assert decide(policy, "clone", flag | 17).refuses
     for request in (0x5412, 0x541C, 0x541D, 0x1_0000_5412, 0xFFFFFFFF_0000541D):
