@@ -45,6 +45,9 @@ _USER_COUNTS = (
     ("max_inotify_instances", b"32"),
     ("max_inotify_watches", b"8192"),
 )
+_SIGNALS_PART, _MOST_SIGNALS = 4, 65536
+"""Of the signals and timers that the user may have waiting a sandbox has this part, and no more than this."""
+
 _PROGRAM_BYTES = BPF_INSTRUCTION_SIZE * BPF_MAXIMUM_INSTRUCTIONS
 
 
@@ -165,6 +168,18 @@ def apply_limits(context: BootContext) -> None:
         hard = min((limit for limit in (inherited, bound) if limit != resource.RLIM_INFINITY), default=bound)
         soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(what, (soft, hard))
+    _leave_signals()
+
+
+def _leave_signals() -> None:
+    """Leave to other programs of the user most of the signals and timers that Linux counts for the user.
+
+    Those of all of a user's processes are counted together, and refused by the limit of the one that wants another.
+    """
+    limits = resource.getrlimit(resource.RLIMIT_SIGPENDING)
+    finite = (limit for limit in limits if limit != resource.RLIM_INFINITY)
+    most = min(min(finite, default=_MOST_SIGNALS) // _SIGNALS_PART, _MOST_SIGNALS)
+    resource.setrlimit(resource.RLIMIT_SIGPENDING, (most, most))
 
 
 def lay_out_memory(context: BootContext) -> None:

@@ -215,6 +215,7 @@ for _name, _which in {
     "open files": resource.RLIMIT_NOFILE,
     "locked memory": resource.RLIMIT_MEMLOCK,
     "message queues": resource.RLIMIT_MSGQUEUE,
+    "waiting signals": resource.RLIMIT_SIGPENDING,
 }.items():
     _raises(_name, _which)
 
