@@ -14,7 +14,7 @@ from sentinel_kernel.abi.socket import AF_INET6, AF_NETLINK, AF_UNIX
 from sentinel_kernel.policy.action import NOTIFY, Action, ActionKind
 from sentinel_kernel.policy.compiled import ORIGIN_SHARED, CompiledRule, reachable
 from sentinel_kernel.policy.floor import FixedRule
-from sentinel_kernel.policy.regions import EVERYTHING, LOW_32_BITS, ArgumentTest
+from sentinel_kernel.policy.regions import EVERYTHING, LOW_32_BITS, ArgumentTest, intersection
 from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
@@ -133,8 +133,12 @@ A sandbox of root's runs as an id that owns nothing."""
 
 _O_DIRECTORY: Final = 0o200000
 _HELD_ALWAYS: Final[tuple[tuple[str, Region], ...]] = tuple(
-    (name, EVERYTHING) for name in _calls("connect listen pidfd_open")
+    (name, EVERYTHING) for name in _calls("connect listen pidfd_open prlimit64")
 )
+_FREE: Final[dict[str, Region]] = {"prlimit64": (_equals(0, 0), ArgumentTest(2, (1 << 64) - 1, 0))}
+"""Where in that a call is not held: each program that starts asks for limits of its own. Others' are told from outside:
+the Linux kernel tells a user those of all processes that are the user's."""
+
 _HELD_OF_SAME_USER: Final[tuple[tuple[str, Region], ...]] = tuple(
     (name, EVERYTHING) for name in _calls("chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat")
 )
@@ -174,5 +178,10 @@ def held_policy(policy: CompiledPolicy, held: tuple[tuple[str, Region], ...]) ->
         number = policy.architecture.syscalls.get(name)
         if number is not None and number in rules:
             rule = CompiledRule(name, number, region, _HELD, ORIGIN_SHARED, "it is done from outside")
-            rules[number] = reachable((rule, *rules[number]))
+            free = [
+                replace(one, tests=tests)
+                for one in rules[number]
+                if name in _FREE and (tests := intersection(one.tests, _FREE[name])) is not None
+            ]
+            rules[number] = reachable((*free, rule, *rules[number]))
     return replace(policy, rules=rules)

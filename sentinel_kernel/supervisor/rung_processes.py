@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import resource
 import signal
+import struct
 
 from sentinel_kernel.abi.landlock import SCOPES_FROM
 from sentinel_kernel.abi.resource import RLIMIT_LOCKS
+from sentinel_kernel.linux.memory import write_memory
 from sentinel_kernel.linux.process import open_thread, take_file
 from sentinel_kernel.supervisor.network.socket_calls import signed
 from sentinel_kernel.supervisor.network.taken import close_file
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.request import Request
 
 _LOW_32 = 0xFFFFFFFF
+_LOW_64 = (1 << 64) - 1  # RLIM_INFINITY is -1 to Python
+_LIMIT = struct.Struct("=QQ")  # struct rlimit64 of <linux/resource.h>
 _GROUP_FIELD = 2
 """Of /proc/PID/stat behind the name: state, parent, process group."""
 
@@ -96,12 +101,32 @@ class RungProcesses:
         """Let it set its own limits but the mark that it is found by, and read those of the sandbox's processes."""
         wanted = signed(notification.arguments[0])
         if notification.arguments[2] == 0:
-            if wanted > 0 and not self._is_own(wanted):
-                raise OSError(errno.EPERM, "not one of the sandbox's")
-            return False
+            if wanted in (0, request.pid, notification.thread):
+                return False
+            return self._tell_limit(notification, wanted)
         if notification.arguments[1] & _LOW_32 == RLIMIT_LOCKS:
             raise OSError(errno.EPERM, "the sandbox's mark")
         return _aim(notification, request)
+
+    def _tell_limit(self, notification: Notification, wanted: int) -> bool:
+        """Tell a limit of another of the sandbox's processes: the one that was looked at, whoever has its number."""
+        pidfd = os.pidfd_open(wanted)
+        try:
+            self._check(pidfd, wanted)
+            try:
+                limits = resource.prlimit(wanted, notification.arguments[1] & _LOW_32)
+            except ValueError:
+                raise OSError(errno.EINVAL, "no limit") from None
+            self._check(pidfd, wanted)
+        finally:
+            os.close(pidfd)
+        if self._listener.is_valid(notification.id):
+            told = _LIMIT.pack(*(limit & _LOW_64 for limit in limits))
+            old = notification.arguments[3]
+            if old and not write_memory(notification.thread, old, told):
+                raise OSError(errno.EFAULT, "nowhere to write")
+            self._listener.answer(notification.id, 0)
+        return True
 
     # --- signals, where Landlock does not keep them inside
 

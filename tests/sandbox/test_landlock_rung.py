@@ -198,6 +198,8 @@ told = {
     "open one that has ended": tried(os.pidfd_open, ended.pid),
     "open one outside": tried(os.pidfd_open, OUTSIDE),
     "read a child's limits": tried(resource.prlimit, child.pid, limit),
+    "they are its own": int(resource.prlimit(child.pid, limit) != resource.getrlimit(limit)),
+    "read limits of one outside": tried(resource.prlimit, OUTSIDE, limit),
     "set one's own": tried(resource.prlimit, os.getpid(), limit, resource.getrlimit(limit)),
     "set a child's": tried(resource.prlimit, child.pid, limit, (0, 0)),
     "one's own priority": tried(os.setpriority, os.PRIO_PROCESS, os.getpid(), 1),
@@ -212,14 +214,25 @@ with open(os.environ["SENTINEL_OUTPUT"] + "/aimed.json", "w") as file:
 """
 
 
+@contextlib.contextmanager
+def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_what_is_aimed_by_number_or_at_the_hosts_sockets_is_refused(someone: Identity, place: Path) -> None:
     output = own_folder(someone, place / "work" / "sentinel-output")
     path = output / "of-host"
     script = place / "work" / "aimed.py"
-    script.write_text(_AIMED.replace("OUTSIDE", str(os.getpid())))
+    outside = someone.popen("sleep", "600")
+    script.write_text(_AIMED.replace("OUTSIDE", str(outside.pid)))
     script.chmod(0o644)
     how = ("docker",) if someone.uid == 0 else ("no_namespaces",)
     with (
+        _ended(outside),
         socket.socket(socket.AF_UNIX) as serving,
         Supervised(someone, place / "state", command_prefix=machine_of(someone, how)) as supervised,
     ):
@@ -228,6 +241,8 @@ def test_what_is_aimed_by_number_or_at_the_hosts_sockets_is_refused(someone: Ide
         serving.listen()
         with socket.socket(socket.AF_UNIX) as control:
             control.connect(str(path))
+        asks = f"import resource; resource.prlimit({outside.pid}, resource.RLIMIT_CORE)"
+        someone.run(someone.python, "-c", asks)  # the positive control
         supervised.start(place / "work", payload=[supervised.python, str(script)])
         ready = supervised.wait("ready")
         cause = supervised.wait("worker_died")["cause"]
@@ -239,6 +254,7 @@ def test_what_is_aimed_by_number_or_at_the_hosts_sockets_is_refused(someone: Ide
     refused = {
         "connect to the host's": errno.EACCES,
         "open one outside": errno.EPERM,
+        "read limits of one outside": errno.EPERM,
         "set a child's": errno.EPERM,
         "a child's priority": errno.EPERM,
     }

@@ -10,8 +10,9 @@ import pytest
 from sentinel_kernel.abi.resource import RLIMIT_LOCKS
 from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.compiled import compile_policy
+from sentinel_kernel.policy.measured import measured_policy
 from sentinel_kernel.policy.profile import load_profile
-from sentinel_kernel.policy.rung import held_calls, rules_of
+from sentinel_kernel.policy.rung import held_calls, held_policy, rules_of
 from sentinel_kernel.policy.stray_marks import MARK_BYTES, is_of_sandbox, mark_in, mark_of, warden_mark
 
 SIGNALS = {"kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"}
@@ -31,6 +32,19 @@ def test_the_limit_that_is_the_mark_is_not_set() -> None:
     for limit, kind in ((RLIMIT_LOCKS, ActionKind.NOTIFY), (4, ActionKind.ALLOW)):
         found = policy.decide(policy.architecture.audit_arch, number, (limit, 0, 0, 0, 0, 0)).action
         assert found.kind is kind, limit
+
+
+@pytest.mark.parametrize("name", ["datascience", "strict"])
+def test_the_limits_of_others_are_told_from_outside(name: str) -> None:
+    policy = measured_policy(compile_policy(load_profile(name), os.uname().machine, rules_of(same_user=True)))
+    number, arch = policy.architecture.syscalls["prlimit64"], policy.architecture.audit_arch
+    held = held_policy(policy, held_calls(same_user=True, split=False, abi=6))
+    own, others, asked = (0, 7, 0, 4096, 0, 0), (77, 7, 0, 4096, 0, 0), (0, 7, 4096, 0, 0, 0)
+    assert (
+        policy.decide(arch, number, others).action.kind is ActionKind.ALLOW
+    )  # on the full rung there are none
+    kinds = [held.decide(arch, number, one).action.kind for one in (own, others, asked)]
+    assert kinds == [ActionKind.ALLOW, ActionKind.NOTIFY, ActionKind.NOTIFY]
 
 
 def test_a_mark_is_found_in_limits_as_linux_shows_them() -> None:
