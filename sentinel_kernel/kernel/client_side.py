@@ -40,6 +40,8 @@ class ClientSide:
             "shell": (sockets.shell, self._shell),
             "stdin": (sockets.stdin, self._stdin),
         }
+        self.heard = False
+        """Whether any client has asked for anything."""
 
     def pump(self) -> bool:
         """Read what clients sent, as far as it can be taken now; tell whether there may be more."""
@@ -88,6 +90,7 @@ class ClientSide:
             self._host.loop.catch_up()
             try:
                 request = read_request(channel, frames, self._host.session)
+                self.heard = True
                 self._host.firewall.note(request)
                 handle(request)
             except ProtocolError as error:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.kernel.host import Host
 
+UNHEARD_SECONDS = 60.0
+"""A kernel whose parent is not there ends after that, unless anybody has asked it for anything."""
+
 
 def watch_ends(host: Host) -> None:
     """Watch for both, from the host's loop."""
@@ -51,7 +54,9 @@ def _watch_parent(host: Host) -> None:
     try:
         fd = os.pidfd_open(host.settings.parent_pid)
     except OSError:
-        return  # gone, or in another pid namespace: the client's own ways to end a kernel are left
+        # Gone already, or in another pid namespace, where it has a number of its own: that one's clients come.
+        host.loop.call_later(UNHEARD_SECONDS, lambda: None if host.clients.heard else host.lifecycle.stop())
+        return
 
     def parent_ended(_events: int) -> None:
         host.loop.forget(fd)

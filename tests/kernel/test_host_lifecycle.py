@@ -183,6 +183,29 @@ def test_the_kernel_ends_with_its_parent(tmp_path: Path) -> None:
     kernel.close()
 
 
+def _interrupt(kernel: HostedKernel) -> None:
+    kernel.client.control_channel.send(kernel.client.session.msg("interrupt_request"))
+    assert kernel.reply("control")["content"]["status"] == "ok"
+
+
+def test_a_kernel_whose_parent_was_gone_at_its_start_ends_unless_somebody_asks(tmp_path: Path) -> None:
+    """In another pid namespace the parent's number is nobody's here, and its clients come."""
+    gone = os.posix_spawn("/bin/true", ["true"], {})
+    os.waitpid(gone, 0)
+    kernels = []
+    for name in ("asked", "left"):
+        (tmp_path / name).mkdir()
+        kernels.append(HostedKernel(tmp_path / name, JPY_PARENT_PID=str(gone), TEST_UNHEARD_SECONDS="0.5"))
+        kernels[-1].start_worker()
+        if name == "asked":
+            _interrupt(kernels[-1])
+    asked, left = kernels
+    assert left.process.wait(60) == 0
+    _interrupt(asked)  # whose time is over by now too
+    for kernel in kernels:
+        kernel.close()
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_without_a_sandbox_everything_is_answered(tmp_path: Path, language: str) -> None:
     kernel = HostedKernel(tmp_path, SENTINEL_LANG=language)
