@@ -33,6 +33,7 @@ _CAUSES = {
     "shm": ("/dev/shm", "/dev/shm"),
     "file_size": ("size of a file", "单个文件大小"),
     "open_files": ("open files", "打开文件数"),
+    "watches": ("watched files", "监视的文件数"),
     "output": ("output", "输出量"),
     "wall_seconds": ("time", "运行时间"),
     "cpu_seconds": ("CPU time", "CPU 时间"),

@@ -47,6 +47,7 @@ _ALL = (
     Cause("shm", "limit", "The shared memory in /dev/shm is full.", _ROOM),
     Cause("file_size", "limit", "A file would have become larger than one file may be."),
     Cause("open_files", "limit", "A process has as many files open as it may."),
+    Cause("watches", "limit", "More is watched for events (epoll) than a sandbox may.", ("death",)),
     Cause("output", "limit", "A cell has put out as much as it may."),
     Cause("wall_seconds", "limit", "A cell ran as long as it may.", ("interrupt", "death")),
     Cause("cpu_seconds", "limit", "A cell used as much processor time as it may.", ("interrupt", "death")),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.plan import Sizes
     from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.watched_files import WatchedFiles
 
 RUNNING_SECONDS = 0.1
 IDLE_SECONDS = 2.0
@@ -87,6 +88,7 @@ class Meter(Keeper):
         self._use = MemoryUse(current, self._processes, self._machine)
         self._shares = current.handler.shares = Shares(current, self._use, self._processes)
         self._headroom = Headroom(self._processes, self._use)
+        self._watches: WatchedFiles | None = None
         self._soft = SoftMemory(current)
         self._shares.refusals = RefusedMemory(current, self, self._headroom, self._soft, self._machine)
         self._seen = SeenMachine(current.sandbox.shown)
@@ -211,14 +213,18 @@ class Meter(Keeper):
             self._settled()
             if self._use.private_bytes <= _EXACTLY_AT_MOST_BYTES:
                 self._use.measure_exactly()
-        cause = self._hold(current)
+        if self._watches is None:
+            from sentinel_kernel.supervisor.watched_files import WatchedFiles  # noqa: PLC0415 - not at the start
+
+            self._watches = WatchedFiles(current, self._processes)
+        cause = self._hold(current) or self._watches.hold(self._headroom, self.send_limit, self._end)
         if current.unsettled > 0:
             hold_again(current)
         self._tell()
         wait = IDLE_SECONDS
         if self.running or self._over_since is not None or current.unsettled > 0:
             wait = self._interval(time.process_time() - busy)
-        self._due = time.monotonic() + wait
+        self._due = time.monotonic() + self._watches.soon(wait)
         if self._settle is not None:
             self._due = min(self._due, self._settle)
         return cause
@@ -348,15 +354,16 @@ class Meter(Keeper):
                 self.send_limit(told)
             return None
         told["detail"] = "worker"
-        if current.worker_pid <= 0:
-            self.send_limit(told)
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(current.sandbox.pidfd, signal.SIGKILL)
-            return None
-        return {
-            "kind": "limit",
-            "limit": told,
-        }  # its death tells it: told here too, the next cell would say that it was
+        return self._end(current, told)
+
+    def _end(self, current: Current, told: dict[str, Any]) -> dict[str, Any] | None:
+        """Have the worker ended for a limit, before there is one the sandbox."""
+        if current.worker_pid > 0:
+            return {"kind": "limit", "limit": told}  # told here too, the next cell would say that it was
+        self.send_limit(told)
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(current.sandbox.pidfd, signal.SIGKILL)
+        return None
 
     def send_limit(self, limit: dict[str, Any]) -> None:
         """Tell the host of a limit."""
