@@ -303,12 +303,12 @@ class Session:
 
     def change_profile(self, identifier: object, message: dict[str, Any]) -> None:
         """Change the running sandbox to another profile; answered with whether that can be done in place."""
-        name = str(message.get("profile") or "")
-        told: dict[str, Any] = {"live": False, "obstacles": []}
+        name, told = str(message.get("profile") or ""), {"live": False, "obstacles": []}
         if self.life.running is not None and self.life.request is not None:
             used_bytes = self.watchers.meter.used_bytes
             self.life.request, told = change_profile(self.life.running, self.life.request, name, used_bytes)
             self.watchers.recorder.changed("profile", name, told, self.life.current)
+            self.catch_up()  # the next request may be here: what the change takes away is gone before it is served
         self._host.reply(identifier, ok=True, fields=told)
 
     def limit(self, identifier: object, message: dict[str, Any]) -> None:
