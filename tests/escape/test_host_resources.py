@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,3 +131,99 @@ tell(0)
     )
     wait_until(attacker.told, "the attack has reserved what it gets")
     assert reserved() - before < 1024
+
+
+_WATCHING = """
+import select
+
+def in_many_sets():
+    for _ in range(150):
+        one = select.epoll()
+        for file in FILES:
+            one.register(file, select.EPOLLIN)
+        SETS.append(one)
+
+def in_one_set_by_one_number_after_another():
+    one = select.epoll()
+    SETS.append(one)
+    for number in range(3000, 3150):
+        for file in FILES:
+            os.dup2(file, number)
+            one.register(number, select.EPOLLIN)
+
+def in_sets_that_lie_in_messages():
+    PAIRS.append(socket.socketpair())
+    for _ in range(30):
+        one = select.epoll()
+        for number in range(3000, 3005):
+            for file in FILES:
+                os.dup2(file, number)
+                one.register(number, select.EPOLLIN)
+        socket.send_fds(PAIRS[-1][0], [b"x"], [one.fileno()])
+        one.close()
+
+FILES = [os.eventfd(0) for _ in range(1000)]
+PAIRS, SETS = [], []
+fill = {}
+"""
+_UNTIL_KILLED = """
+child = os.fork()
+if child == 0:
+    try:
+        for _ in range(6):
+            fill()
+    except OSError as error:
+        os._exit(error.errno)
+    signal.pause()
+status = os.waitpid(child, 0)[1]
+tell(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "in_many_sets",
+        pytest.param("in_one_set_by_one_number_after_another", marks=pytest.mark.soak),
+        "in_sets_that_lie_in_messages",
+    ],
+)
+def test_files_watched_for_events_beyond_the_share_of_the_user(attacker: Attacker, way: str) -> None:
+    """150,000 are let be, whichever way; what takes more and more of them is ended, long before the user has none."""
+    fill = _WATCHING.replace("{}", way)
+    assert attacker.outside(fill + "tell(tried(lambda: [fill(), fill()]))") == "ok"
+    assert attacker.inside(fill + _UNTIL_KILLED) == -signal.SIGKILL
+    limits = [event["limit"] for event in attacker.supervised.events if event["event"] == "limit"]
+    told = [(limit["name"], limit["stage"], limit["used"] > limit["allowed"]) for limit in limits]
+    assert told == [("watches", "kill", True)]
+
+
+_SIGNALS = """
+def queue():
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])
+    information = (ctypes.c_int * 32)(signal.SIGRTMIN, 0, -1)
+    while LIBC.syscall(129, os.getpid(), signal.SIGRTMIN, information) == 0:
+        pass
+    return errno.errorcode[ctypes.get_errno()]
+"""
+_TIMER = """
+import ctypes, sys
+sys.exit(ctypes.CDLL(None).syscall(222, 1, None, ctypes.byref(ctypes.c_int())) != 0)
+"""
+
+
+@pytest.mark.usefixtures("ordinary_only")
+def test_signals_waiting_for_the_user_outside(attacker: Attacker, identity: Identity) -> None:
+    """Timers take one each: none could be made any more."""
+    assert attacker.outside(
+        f"{_SIGNALS}tell([queue(), called(222, 1, 0, ctypes.byref(ctypes.c_int()))])"
+    ) == [
+        "EAGAIN",
+        "EAGAIN",
+    ]
+    asked = (identity.python, "-c", _TIMER)
+    assert identity.run(*asked, check=False).returncode == 0
+    attacker.start(f"{_SIGNALS}tell(queue())" + _STAY)
+    wait_until(attacker.told, "the attack has queued all that it may")
+    assert attacker.so_far() == "EAGAIN"
+    assert identity.run(*asked, check=False).returncode == 0
