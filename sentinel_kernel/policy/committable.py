@@ -138,7 +138,8 @@ _FOLLOWED_NAMES = (
     "docker-compose*", "compose.json", "overrides.json", "page_config.json", "kernel.json", "jupyter*.json",
     "ipython*.json", "tsconfig*", "jsconfig*", "pyrightconfig*", "babel*.json", "cypress.json", "jest*.json",
     "karma*.json", "gulp*.json", "grunt*.json", "lefthook*.json", "lint*.json", "*lint*.json", "policy*.json",
-    "credentials*", "client_secret*.json", "auth.json", "requirements*", "constraints*", "cmakelists*", "runtime.txt",
+    "credentials*", "client_secret*.json", "auth.json", "*requirements*", "reqs*", "*constraints*", "cmakelists*",
+    "runtime.txt", "voila*.json", "jupytext*", "papermill*.json", "entry_points.txt",
     "packages.txt", "apt.txt", "environment*.json", "conda*.json", "crontab*", "authorized_keys*",
     "known_hosts*", "id_rsa*", "agents*.md", "agent*.md", "claude*.md", "gemini*.md", "qwen*.md", "crush*.md",
     "warp*.md", "cursor*.md", "conventions*.md", "copilot*.md", "*instructions*.md", "*instructions*.txt", "skill*.md",
@@ -149,7 +150,7 @@ _FOLLOWED_NAMES = (
 _FOLLOWED_FOLDERS = frozenset(
     {
         "binder", "conf", "config", "configs", "settings", "hooks", "plugins", "extensions", "group_vars", "host_vars",
-        "playbooks", "roles",
+        "playbooks", "roles", "requirements",
     }
 )  # fmt: skip
 
@@ -201,7 +202,7 @@ def by_itself(path: str) -> bool:
     return (
         _is_plain(path, names)
         and _ending(names[-1]) in _DATA_ENDINGS
-        and _FOLLOWED_FOLDERS.isdisjoint(names[:-1])
+        and not any(_is_followed_folder(name) for name in names[:-1])
         and not _fits(names[-1], _FOLLOWED_NAMES)
         # Who takes settings in one of both takes them in the other.
         and not (form_of(path) == YAML and _fits(f"{names[-1].rpartition('.')[0]}.json", _FOLLOWED_NAMES))
@@ -211,7 +212,12 @@ def by_itself(path: str) -> bool:
 def folder_by_itself(path: str) -> bool:
     """Tell the same of a new folder: by its name no program of the host follows it."""
     names = [folded(name) for name in path.split("/")]
-    return _is_plain(path, names) and _FOLLOWED_FOLDERS.isdisjoint(names)
+    return _is_plain(path, names) and not any(_is_followed_folder(name) for name in names)
+
+
+def _is_followed_folder(name: str) -> bool:
+    """Tell whether a program follows what lies in a folder of this name, as Python does that of packages."""
+    return name in _FOLLOWED_FOLDERS or name.endswith((".dist-info", ".egg-info"))
 
 
 def why_waiting(path: str, size: int, stored: int) -> str:

@@ -14,6 +14,8 @@ from sentinel_kernel.policy.launch_values import (
     CODE_AT,
     DATA_PATH_AT,
     LISTED,
+    MADE,
+    MADE_AT,
     NONE,
     PLACED,
     is_followed,
@@ -136,7 +138,7 @@ def may_say(part: bytes) -> bool:
     low = part.lower()
     if any(one in low for one in (*_PARTS, *_OTHERWISE, *_TEMPLATES)) or _is_a_key(low, _PARTS_OF_BOTH[:-1]):
         return True
-    return any(found.search(low) is not None for found in (DATA_PATH_AT, CODE_AT, _YAML_AT))
+    return any(found.search(low) is not None for found in (DATA_PATH_AT, CODE_AT, MADE_AT, _YAML_AT))
 
 
 def says_what_to_run(text: bytes) -> bool:
@@ -148,7 +150,11 @@ def says_what_to_run(text: bytes) -> bool:
         return False
     if b"\x00" in text:
         return True  # in an encoding of its own
-    of_both = any(one in low for one in _OTHERWISE) or _is_a_key(low, _PARTS_OF_BOTH)
+    of_both = (
+        any(one in low for one in _OTHERWISE)
+        or _is_a_key(low, _PARTS_OF_BOTH)
+        or MADE_AT.search(low) is not None
+    )
     del low
     return _Reading(text, of_both=of_both).acts()
 
@@ -196,8 +202,8 @@ class _Reading:
     def _brace(self, brace: bytes) -> bool:
         """Go into an object or out of it; tell whether that is still to be followed."""
         if brace == b"{":
-            # The paths below one of a table of paths are named by other keys.
-            self._around.append(NONE if self._tier == PLACED else self._tier)
+            # What lies below a table of paths, or of things that are made, is named by other keys.
+            self._around.append(NONE if self._tier in (PLACED, MADE) else self._tier)
         elif self._around:
             self._tier = self._around.pop()
         return len(self._around) < _MOST_DEEP
@@ -224,7 +230,7 @@ def _is_likely(low: bytes) -> bool:
     """Tell whether a lower-case text is worth to be read key by key."""
     if any(one in low for one in _OTHERWISE) or _is_a_key(low, (*_PARTS_OF_BOTH, *_PARTS)):
         return True
-    return CODE_AT.search(low) is not None or _YAML_AT.search(low) is not None
+    return any(found.search(low) is not None for found in (CODE_AT, MADE_AT, _YAML_AT))
 
 
 def _is_a_key(low: bytes, parts: tuple[bytes, ...]) -> bool:

@@ -21,6 +21,9 @@ STARTED: Final = 2
 PLACED: Final = 3
 """A path: of what a program loads, where it is no data."""
 
+MADE: Final = 4
+"""The name of what is made, or called: followed where it is one of a module's."""
+
 _LONGEST: Final = 4096
 _MOST_WORDS: Final = 200
 
@@ -38,6 +41,7 @@ _STARTED: Final = frozenset(
 )
 _HOOKED: Final = frozenset({"before", "after"})
 _PLACED: Final = frozenset({"path", "paths"})
+_MADE: Final = frozenset({"type", "class", "cls", "factory", "callable", "target"})
 _OF_DATA: Final = frozenset(
     {
         "abs", "absolute", "annotation", "annotations", "artifact", "artifacts", "audio", "base", "cache",
@@ -68,6 +72,12 @@ CODE_AT: Final = re.compile(
     rf"\\|\.(?:{'|'.join(sorted(_CODE | _MAKERS))})[\"'](?!\s*+:)".encode("ascii"), re.IGNORECASE
 )
 """What a text in lower case has where one of its values may name code."""
+
+_OF_MODULE: Final = re.compile(r"[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)+")
+MADE_AT: Final = re.compile(
+    rb"(?:type|class|cls|factory|callable|target|name)_?[\"']?\s*+:\s*+[\"']?[a-z_]\w*+[.:][a-z_]"
+)
+"""The like: a key for what is made, or called, whose value may be a module's."""
 
 _SHELL: Final = re.compile(r"&&|\|\||`|\$[A-Za-z_({]|\s\|\s|<\(|;\s*\w+\s+[-/.~]")
 _OPTION: Final = re.compile(r"--?[A-Za-z][\w.-]*(?:=.*)?", re.DOTALL)
@@ -109,6 +119,8 @@ def tier_of(words: list[str]) -> int:
     """Return what is known of a key by its words (in lower case): one of the constants above."""
     if not words:
         return NONE
+    if words[-1] in _MADE or words[-2:] == ["class", "name"]:
+        return MADE
     if words[-1] in _PLACED:
         return NONE if len(words) == 1 or not _OF_DATA.isdisjoint(words[:-1]) else PLACED
     if not _STARTED.isdisjoint(words) or (len(words) > 1 and words[0] in _HOOKED):
@@ -120,6 +132,8 @@ def is_followed(text: str, tier: int) -> bool:
     """Tell whether a text that stands under such a key is followed; of ``NONE``, whether it names code to be loaded."""
     if tier == NONE:
         return _names_code(text)
+    if tier == MADE:
+        return _OF_MODULE.fullmatch(text) is not None and _DATA_PATH.fullmatch(text) is None
     if tier == PLACED:
         return _ending(text) in _CODE or (_is_path(text) and _DATA_PATH.fullmatch(text) is None)
     return _is_started(text[:_LONGEST], bare=tier == STARTED)

@@ -25,6 +25,9 @@ SETTINGS = {
     "not first, none": {"exec": [None, "x"]},
     "not first, empty": {"exec": [[], "x"]},
     "numbered": {"command": {"0": "x"}},
+    "what is made": {"preprocessors": {"500-x": {"type": "runpy.run_path", "path_name": "lab/notes.txt"}}},
+    "what is made, of a class": {"handlers": {"file": {"class_name": "logging.FileHandler"}}},
+    "what is made, by a colon": {"factory": "tools:make"},
     "numbered, not first": {"command": {"0": 1, "1": "x"}},
     "numbered, deep": {"command": {"0": {"1": "x"}}},
     "numbered, lists": {"command": {"0": ["x"]}},
@@ -62,6 +65,7 @@ SETTINGS = {
     "schema of settings": {"$schema": "https://json.schemastore.org/x.json"},
 }
 RESULTS = {
+    "kinds": {"type": "FeatureCollection", "class": "cat", "file_type": "data.csv", "mime_type": "image/png"},
     "numbers": {"accuracy": 0.93, "confusion": [[5, 1], [0, 4]]},
     "words": {"model": "resnet50", "best_params": {"kernel": "rbf", "C": 1.0}, "date": "2026-11-30 11:22"},
     "records": [{"name": "Elbe", "length": 1094}, {"name": "Oder", "length": 840}],
