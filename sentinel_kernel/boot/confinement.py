@@ -226,7 +226,12 @@ def restrict_paths(context: BootContext) -> None:
     scoped = Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL if abi >= _SCOPE_ABI else Scope(0)
     # Whoever may reach hosts has them connected from outside alone (policy/network_fence.py).
     fenced = AccessNet.BIND_TCP | AccessNet.CONNECT_TCP if context.plan.fenced else AccessNet(0)
-    landlock.restrict_self(abi, handled, scoped, [(path, handled) for path in context.plan.writable], fenced)
+    # What is no folder, a device, takes no right but one of those that are handled.
+    rules = [
+        (path, handled if os.path.isdir(path) else handled & AccessFs.WRITE_FILE)
+        for path in context.plan.writable
+    ]
+    landlock.restrict_self(abi, handled, scoped, rules, fenced)
 
 
 def receive_filter(context: BootContext) -> None:

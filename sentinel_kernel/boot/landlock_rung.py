@@ -12,6 +12,7 @@ from sentinel_kernel.abi.landlock import SCOPES_FROM, AccessFs, AccessNet, Scope
 from sentinel_kernel.abi.resource import RLIMIT_LOCKS
 from sentinel_kernel.boot import confinement
 from sentinel_kernel.linux import landlock, namespaces, process
+from sentinel_kernel.policy.plan import READ_ONLY_DEVICE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,11 +100,17 @@ def open_paths(context: BootContext) -> None:
 def _rules(lists: PathLists, handled: AccessFs) -> list[tuple[str, AccessFs]]:
     rules = [(path, _for_kind(path, _READ)) for path in lists.readable]
     rules += [(path, AccessFs.READ_FILE) for path in lists.single]
-    rules += [(path, AccessFs.READ_FILE | AccessFs.WRITE_FILE | AccessFs.IOCTL_DEV) for path in lists.devices]
+    rules += [(path, _of_device(path)) for path in lists.devices]
     rules += [(path, handled & _NO_DEVICES) for path in (lists.tmp, lists.home)]
     if lists.output:
         rules.append((lists.output, handled & _NO_DEVICES & _PLAIN | _NOT_MOVED_IN))
     return rules
+
+
+def _of_device(path: str) -> AccessFs:
+    if path == f"/dev/{READ_ONLY_DEVICE}":
+        return AccessFs.READ_FILE
+    return AccessFs.READ_FILE | AccessFs.WRITE_FILE | AccessFs.IOCTL_DEV
 
 
 def _for_kind(path: str, rights: AccessFs) -> AccessFs:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
+READ_ONLY_DEVICE: Final = "zero"
+"""Who has it open for writing can share its pages, which no limit counts once they are not mapped (zero(4))."""
+
 # Masked like in a container: they tell about, or reach into, the machine as a whole.
 PROC_MASKED: Final = (
     "acpi",

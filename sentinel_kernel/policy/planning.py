@@ -6,7 +6,15 @@ import os.path
 
 from sentinel_kernel.errors import UnsupportedHost
 from sentinel_kernel.policy.masking import masks_of, with_names_covered
-from sentinel_kernel.policy.plan import HOMES_UNSEEN, BootPlan, MountEntry, MountKind, is_within
+from sentinel_kernel.policy.plan import (
+    DEVICES,
+    HOMES_UNSEEN,
+    READ_ONLY_DEVICE,
+    BootPlan,
+    MountEntry,
+    MountKind,
+    is_within,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -206,7 +214,8 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     mounts.sort(key=lambda entry: entry.target.count("/"))
     linked = dict(_without_mounts(links, mounts))
     name = _safe_name(facts.identity)
-    writable = [home, "/tmp", "/dev", "/proc", "/mnt"]
+    devices = [f"/dev/{name}" for name in DEVICES if name != READ_ONLY_DEVICE]
+    writable = [home, "/tmp", "/dev/shm", "/dev/pts", *devices, "/proc", "/mnt"]
     writable += [entry.target for entry in mounts if entry.kind is MountKind.OVERLAY]
     # What is mounted over a folder once the person has agreed is judged by the folder above it (landlock(7)).
     asked = [path for path, mode in data_mounts if mode == "rw"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -217,6 +218,17 @@ def start_listed(
         pid, pidfd = _first_process(word)
         undone.callback(os.close, pidfd)
         _, descriptors = exchange(report, make_filter)
+        if not os.path.exists(f"/proc/{pid}/statm"):
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise BootError(
+                "see_processes",
+                errno.ENOENT,
+                "/proc hides the sandbox's processes from the kernel itself (it is mounted with hidepid), so that no "
+                "limit could be kept.",
+                "As root: mount -o remount,hidepid=0 /proc (or gid= of a group that you are in); or have user "
+                "namespaces allowed, in which /proc is the sandbox's own.",
+            )
         undone.pop_all()
         own_ends.pop_all()
         sandbox = ListedSandbox(

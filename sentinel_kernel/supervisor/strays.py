@@ -84,7 +84,7 @@ def _is_stray(pid: int) -> bool:
 def _has_no_warden(pid: int) -> bool:
     mark = _mark(pid)
     state, above = _state_and_parent(pid)
-    if state in (b"Z", b"X") or not is_of_sandbox(mark):
+    if not is_of_sandbox(mark) or state == b"X" or (state == b"Z" and not _has_threads(pid)):
         return False
     for _ in range(_GENERATIONS):
         if above <= 0:
@@ -94,6 +94,11 @@ def _has_no_warden(pid: int) -> bool:
             return its != warden_mark(mark)
         above = _state_and_parent(above)[1]
     return False
+
+
+def _has_threads(pid: int) -> bool:
+    """Tell whether other threads of a process run whose first one has ended."""
+    return len(os.listdir(f"/proc/{pid}/task")) > 1
 
 
 def _end(pid: int) -> bool:

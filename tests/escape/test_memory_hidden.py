@@ -100,6 +100,15 @@ def test_shared_mappings_count_until_their_last_page_is_gone(book: Notebook) -> 
     assert told.count("ok") <= 6 + 3
 
 
+def test_device_of_zeros_is_shared_by_nobody(book: Notebook) -> None:
+    """What was written to a shared mapping of it stays, and is seen by nothing, once all but a page is unmapped."""
+    opened = "import mmap, os\nprint(len(mmap.mmap(os.open('/dev/zero', os.O_{0}), 4096, flags={1})))"
+    assert (
+        book.run(opened.format("RDONLY", "2, prot=3")).text == "4096\n"
+    )  # the positive control: pages of one's own
+    assert book.run(opened.format("RDWR", "1")).reply["ename"] == "PermissionError"
+
+
 def test_page_tables_count(book: Notebook) -> None:
     code = """
 import ctypes

@@ -514,6 +514,19 @@ def test_who_asks_for_the_full_rung_is_refused(someone: Identity, place: Path) -
     assert told["remedy_en"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a /proc that hides")
+@pytest.mark.parametrize("someone", ["user"], indirect=True)
+def test_where_the_supervisor_can_not_see_them_nothing_runs(someone: Identity, place: Path) -> None:
+    """A /proc with hidepid shows a user no process that can't be traced: what it holds would count for nothing."""
+    hides = ("unshare", "--mount", "sh", "-c", 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', "sh")
+    blind = replace(someone, prefix=(*hides, *someone.prefix))
+    with Supervised(blind, place / "state", command_prefix=machine_of(someone)) as supervised:
+        supervised.start(place / "work", payload=["/bin/true"])
+        told = supervised.wait("unavailable")
+    assert "hidepid" in told["cause_en"], told
+    assert "hidepid" in told["cause_zh"]
+
+
 def test_without_landlock_either_nothing_runs(someone: Identity, place: Path) -> None:
     how = ("no_landlock", *(("docker",) if someone.uid == 0 else ("no_namespaces",)))
     with Supervised(someone, place / "state", command_prefix=machine_of(someone, how)) as supervised:

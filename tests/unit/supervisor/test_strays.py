@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import resource
 import signal
+import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from waiting import wait_until
 
+from sentinel_kernel.abi.architecture import architecture_of
 from sentinel_kernel.abi.resource import RLIMIT_LOCKS
 from sentinel_kernel.policy.stray_marks import MARK_BYTES, mark_of, warden_mark
 from sentinel_kernel.supervisor import strays, warden
@@ -70,6 +75,23 @@ def test_one_that_has_ended_is_none() -> None:
     assert not strays._is_stray(gone)
     os.waitpid(gone, 0)
     assert not strays._is_stray(gone)
+
+
+def test_one_whose_first_thread_has_ended_goes_on() -> None:
+    going = os.fork()
+    if going == 0:
+        try:
+            resource.setrlimit(RLIMIT_LOCKS, (MARK, MARK))
+            threading.Thread(target=signal.pause).start()
+            ctypes.CDLL(None).syscall(architecture_of(os.uname().machine).syscalls["exit"], 0)
+        finally:
+            os._exit(1)
+    wait_until(
+        lambda: b"State:\tZ" in Path(f"/proc/{going}/status").read_bytes(), "its first thread has ended"
+    )
+    assert strays._is_stray(going)
+    assert strays._end(going)
+    os.waitpid(going, 0)
 
 
 class _Waits:
