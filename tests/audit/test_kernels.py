@@ -84,7 +84,7 @@ def test_a_kernels_session_can_be_looked_up(tmp_path: Path) -> None:
         )
         page = book.run("%sentinel_audit")
         text, html = shown(page), as_html(page)
-        assert f"3 executions, 1 failed, 0 killed; {count} calls refused" in text
+        assert f"3 executions, 1 failed, 0 killed; {count:,} calls refused" in text
         assert "ZeroDivisionError" in text
         assert "line 4" in text
         assert "<svg" in html

@@ -270,7 +270,7 @@ def check_client(made: HostUnderTest, kind: str, parts: list[bytes]) -> None:
     frames = parts[place + 1 :]
     header, parent = json.loads(frames[HEADER]), json.loads(frames[PARENT])
     assert header["session"] == made.host.session.session_id
-    known = made.host.firewall.known._headers
+    known = {**made.host.firewall.known._cells.headers, **made.host.firewall.known._others.headers}
     assert (
         not parent or parent.get("msg_id") in known or str(parent.get("msg_id")).startswith("sentinel-carry-")
     )
