@@ -106,6 +106,8 @@ def _line(program: Program, record: dict[str, Any]) -> str:
     named = [line for line in (record.get("started_line"), record.get("line")) if line is not None]
     if program.where != "child":
         named = [line for line in (record.get("line"),) if line is not None]
+    if program.line_known == "no":
+        return WRONG if named else RIGHT
     excused = program.line_known == "likely" and record["confidence"] != "certain"
     if any(line in program.lines for line in named):
         return RIGHT
