@@ -179,9 +179,9 @@ class Connects:
 
     def _connect_outside(self, call: Call, own: socket.SocketType) -> bool:
         notification, target = call.notification, call.target
-        state, outside = state_of(own), self._is_outside(own)
+        state = state_of(own)
         blocking = os.get_blocking(own.fileno())
-        if outside and state == SYN_SENT:
+        if state == SYN_SENT and self._is_outside(own):
             if not blocking:
                 return self._error(notification, errno.EALREADY)
             return self._wait(call, _another(own), patience_of(own), None)

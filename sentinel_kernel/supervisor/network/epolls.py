@@ -121,7 +121,8 @@ def _found(thread: int, number: int, since: tuple[float, int, float]) -> list[Re
         return []  # the program is gone
     if len(files) > _MOST_FILES:
         raise Unwatched
-    for file, told in sets_among(thread, map(int, files), number):
+    own = str(number)  # a socket, as was seen
+    for file, told in sets_among(thread, [int(name) for name in files if name != own], number):
         try:
             if _may_watch(thread, file, number, told):
                 inode = os.stat(f"/proc/{thread}/fd/{number}").st_ino
