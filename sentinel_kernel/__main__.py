@@ -19,4 +19,9 @@ if __name__ == "__main__":
 
     from sentinel_kernel.kernel.launch import main
 
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(
+        status
+    )  # the sockets of clients that are gone may keep the library, and the interpreter, from ending

@@ -23,6 +23,9 @@ _FRAME_BYTES = 512 * 1024 * 1024
 _WAITING_MESSAGES = 1000
 """How many messages libzmq keeps for one client in each direction before it stops reading, or drops an answer."""
 
+_END_MS = 1000
+"""So long beyond what sockets linger the end is waited for."""
+
 _COPIED_BYTES = 64 * 1024
 """A received frame up to this size is copied out of libzmq at once; a longer one is used where it is."""
 
@@ -78,10 +81,16 @@ class Outer:
         zmq.proxy(self._heartbeat, self._heartbeat)
 
     def close(self, linger_ms: int) -> None:
-        """Close all but the heartbeat; clients get at most ``linger_ms`` to take what was sent to them."""
+        """Close all but the heartbeat; clients get at most ``linger_ms`` to take what was sent to them.
+
+        Precondition: the process ends without its interpreter's own end, which would wait for the context too.
+        """
         for socket in (self.shell, self.control, self.stdin, self.iopub):
             socket.close(linger=linger_ms)
-        self.context.term()
+        # zmq_ctx_term(3) has waited for good for a client that was killed, long past what its sockets linger.
+        ends = threading.Thread(target=self.context.term, name="end of the sockets", daemon=True)
+        ends.start()
+        ends.join((linger_ms + _END_MS) / 1000)
 
 
 def has_input(socket: Socket) -> bool:
