@@ -8,38 +8,21 @@ import re
 import signal
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from sentinel_kernel.policy.committable import VERSION_CONTROL, Surroundings, why_asked
 from sentinel_kernel.policy.launch_keys import says_what_to_run
 from sentinel_kernel.workspace import answering, cell_end, launching, listing
-from sentinel_kernel.workspace.answering import Workspace
 from sentinel_kernel.workspace.cell_end import CellEnds
 from sentinel_kernel.workspace.deleted_folder import contents_of
 from sentinel_kernel.workspace.host_folder import sweep_below
-from sentinel_kernel.workspace.journal import Journal
-from sentinel_kernel.workspace.layer import Layer
 from sentinel_kernel.workspace.store import StoreSettings
 from sentinel_kernel.workspace.undoing import undo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    import pytest
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    """Return a workspace of plain folders: ``upper`` is what cells wrote, ``lower`` the host's."""
-    for name in ("upper", "lower", "history"):
-        (tmp_path / name).mkdir()
-    flags = os.O_RDONLY | os.O_DIRECTORY
-    upper, lower, history = (os.open(tmp_path / name, flags) for name in ("upper", "lower", "history"))
-    layer = Layer(name="workspace", path=str(tmp_path / "lower"), upper=upper, merged=upper, lower=lower)
-    yield Workspace(
-        {"workspace": layer}, Surroundings(), Journal(history, None), StoreSettings(str(tmp_path / "store"))
-    )
-    for descriptor in (upper, lower, history):
-        os.close(descriptor)
+    from sentinel_kernel.workspace.answering import Workspace
 
 
 def ends_of(workspace: Workspace, tmp_path: Path) -> CellEnds:
