@@ -171,11 +171,12 @@ class KernelSession:
         outputs = CellOutputs()
         msg_id = client.execute(code, allow_stdin=ask is not None, store_history=note)
         reply = asyncio.ensure_future(_reply(client, msg_id))
-        idle = asyncio.ensure_future(_gather(client, msg_id, outputs))
+        begun = asyncio.Event()
+        idle = asyncio.ensure_future(_gather(client, msg_id, outputs, begun))
         prompts = asyncio.ensure_future(self._prompts(client, ask, clock, halt))
         ends = asyncio.gather(reply, idle)
         try:
-            ended = await self._ended(ends, (stop, halt), clock)
+            ended = await self._ended(ends, (stop, halt), clock, begun)
             content = reply.result() if reply.done() else {}
             if outputs.error is None and content.get("status") == "error":
                 outputs.fail(content)  # refused before it began: the reply alone says why
@@ -209,7 +210,11 @@ class KernelSession:
         return (await self.run("%sentinel_files --json", _PAGE_SECONDS, note=False)).outputs.files
 
     async def _ended(
-        self, ends: asyncio.Future[Any], stops: tuple[asyncio.Future[str], ...], clock: _Clock
+        self,
+        ends: asyncio.Future[Any],
+        stops: tuple[asyncio.Future[str], ...],
+        clock: _Clock,
+        begun: asyncio.Event,
     ) -> str:
         """Wait for a cell's end, or bring it about; return how it came."""
         while True:
@@ -224,14 +229,18 @@ class KernelSession:
                 ended = DIED
             else:
                 continue
-            self.lost = ended == DIED or not await self._interrupted(ends)
+            self.lost = ended == DIED or not await self._interrupted(ends, begun)
             return ended
 
-    async def _interrupted(self, ends: asyncio.Future[Any]) -> bool:
-        """Interrupt the cell; return whether it has ended in time."""
+    async def _interrupted(self, ends: asyncio.Future[Any], begun: asyncio.Event) -> bool:
+        """Interrupt the cell; return whether it has ended in time.
+
+        An interrupt overtakes the cell, which comes another way; the kernel would find nothing to interrupt.
+        """
         try:
+            await asyncio.wait_for(begun.wait(), _GRACE_SECONDS)
             await self._manager.interrupt_kernel()
-        except (RuntimeError, OSError):
+        except (TimeoutError, RuntimeError, OSError):
             return False
         done, _ = await asyncio.wait({ends}, timeout=_GRACE_SECONDS)
         return bool(done)
@@ -287,13 +296,14 @@ async def _reply(client: AsyncKernelClient, msg_id: str) -> dict[str, Any]:
                 return content
 
 
-async def _gather(client: AsyncKernelClient, msg_id: str, outputs: CellOutputs) -> None:
-    """Take the outputs of one cell until it is idle."""
+async def _gather(client: AsyncKernelClient, msg_id: str, outputs: CellOutputs, begun: asyncio.Event) -> None:
+    """Take the outputs of one cell until it is idle; tell when the kernel has begun with it."""
     while True:
         with contextlib.suppress(Empty):
             message = await client.get_iopub_msg(timeout=None)
             if message.get("parent_header", {}).get("msg_id") != msg_id:
                 continue
+            begun.set()
             content = message["content"]
             if message["msg_type"] != "status":
                 outputs.take(message["msg_type"], content)

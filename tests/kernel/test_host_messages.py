@@ -325,6 +325,9 @@ def test_prompts_pass_only_from_a_cell_that_may_ask_one_at_a_time(
     for prompt in ("first", "second"):
         worker.reply(request, {"prompt": prompt, "password": False}, "stdin", "input_request")
     worker.reply([request[0], {**header, "msg_id": "x"}, {}], {"prompt": "forged"}, "stdin", "input_request")
+    # The second is refused by now: the answer to the first, which would let it pass, is not there before it.
+    while kernel.client.get_iopub_msg(timeout=5)["msg_type"] != "display_data":
+        pass
     assert kernel.client.get_stdin_msg(timeout=5)["content"]["prompt"] == "first"
     kernel.client.input("answer")
     assert worker.take("stdin")[2]["value"] == "answer"

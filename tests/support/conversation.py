@@ -35,11 +35,17 @@ class Exchange:
 
     @property
     def kinds(self) -> list[str]:
-        """Return what was published, in order; a status as its state."""
-        return [
-            message["content"]["execution_state"] if message["msg_type"] == "status" else message["msg_type"]
-            for message in self.published
-        ]
+        """Return what was published, in order: a status as its state, one text in pieces as one.
+
+        A process that flushes on a timer sends `print("a")` as one text or, where it had no time between, as two.
+        """
+        found: list[tuple[str, str]] = []
+        for message in self.published:
+            kind, content = message["msg_type"], message["content"]
+            told = (content["execution_state"] if kind == "status" else kind, content.get("name", ""))
+            if kind != "stream" or told not in found[-1:]:
+                found.append(told)
+        return [kind for kind, _ in found]
 
     @property
     def finished(self) -> bool:
