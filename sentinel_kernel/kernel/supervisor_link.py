@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections import deque
@@ -124,15 +125,8 @@ class SupervisorLink:
         self._pending.clear()
         self._loop.forget(self._fd)
         self._process.control.close()
-
-    def kill(self) -> None:
-        """End the supervisor now; the Linux kernel ends the sandbox with it (PR_SET_PDEATHSIG)."""
-        self.close()
-        try:
-            os.kill(self._process.pid, signal.SIGKILL)
-            os.waitpid(self._process.pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            return
+        if self._process.pidfd >= 0:
+            os.close(self._process.pidfd)
 
     def _expect(self, operation: str, request_id: int, on_reply: OnReply, seconds: float) -> None:
         def overdue() -> None:
@@ -170,5 +164,18 @@ class SupervisorLink:
     def _fail(self, reason: str) -> None:
         if self._gone:
             return
-        self.kill()
+        self._kill()
         self._on_gone(reason)
+
+    def _kill(self) -> None:
+        """End the supervisor now; the Linux kernel ends the sandbox with it (PR_SET_PDEATHSIG)."""
+        process = self._process
+        with contextlib.suppress(ProcessLookupError):
+            if process.pidfd >= 0:
+                signal.pidfd_send_signal(process.pidfd, signal.SIGKILL)
+            else:
+                os.kill(process.pid, signal.SIGKILL)
+        self.close()
+        if process.pidfd < 0:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(process.pid, 0)

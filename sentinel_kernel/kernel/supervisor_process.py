@@ -28,11 +28,15 @@ _RUN = os.urandom(8).hex()
 
 
 class SupervisorProcess(Record):
-    """A started supervisor: its pid, the host's end of the control socket, the first request's id."""
+    """A started supervisor: its pid, the host's end of the control socket, the first request's id.
+
+    ``pidfd`` stands for one that is no child of this process: its pid may be another's once it has ended.
+    """
 
     pid: int
     control: socket.socket
     first_request: int
+    pidfd: int = -1
 
 
 class PersonsOwn(Record):
@@ -187,10 +191,14 @@ def _ask(early: EarlySupervisor, request: dict[str, Any]) -> SupervisorProcess |
 
 def _take_over(control: socket.socket, pid: int, request: dict[str, Any]) -> SupervisorProcess | None:
     """Give the request to a supervisor that waits for it; None where it is gone."""
+    pidfd = -1
     try:
-        protocol.send(control, request)
+        pidfd = os.pidfd_open(pid)
+        protocol.send(control, request)  # it is there to be sent to, so the pid was still its own
     except OSError:
+        if pidfd >= 0:
+            os.close(pidfd)
         control.close()
         return None
     control.setblocking(False)
-    return SupervisorProcess(pid, control, request["id"])
+    return SupervisorProcess(pid, control, request["id"], pidfd)
