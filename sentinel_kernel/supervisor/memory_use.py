@@ -59,12 +59,12 @@ class MemoryUse:
         self._known: dict[int, tuple[int, int]] = {}
         """Process -> (what it held of its own, its faults) at that time."""
         self._exact_at = self._exact_took = 0.0
-        self._who: tuple[int, int] | None = None
+        self.who: tuple[int, int] | None = None
         """Whose the processes are, where another's are closed to us: to root without CAP_SYS_PTRACE."""
         if current.preparation.plan.lists is not None and current.preparation.plan.started_by_root:
             identity = current.preparation.plan.identity
-            self._who = identity.host_uid, identity.host_gid
-        self._mappings = SharedMappings(processes, self._who)
+            self.who = identity.host_uid, identity.host_gid
+        self._mappings = SharedMappings(processes, self.who)
         self.asked = self._mappings.asked
         self.look_again = self._mappings.again
         self.private_bytes = 0
@@ -158,7 +158,7 @@ class MemoryUse:
             with contextlib.suppress(OSError):
                 # Before: what is touched while it is measured counts twice rather than never.
                 before = process.anonymous_bytes, process.faults
-                exact += process.exact_bytes(self._who)
+                exact += process.exact_bytes(self.who)
                 known[process.pid] = before
         self._exact_base, self._known = exact, known
         self._exact_at = time.monotonic()

@@ -125,7 +125,7 @@ class Meter(Keeper):
     def _leave(self) -> None:
         if self._current is not None:
             self._current.handler.shares = None
-            self._current = None
+            self._current = self._watches = None
             self._processes.close()
             self._use.close()
             self._shares.close()
@@ -216,7 +216,7 @@ class Meter(Keeper):
         if self._watches is None:
             from sentinel_kernel.supervisor.watched_files import WatchedFiles  # noqa: PLC0415 - not at the start
 
-            self._watches = WatchedFiles(current, self._processes)
+            self._watches = WatchedFiles(current, self._processes, self._use.who)
         cause = self._hold(current) or self._watches.hold(self._headroom, self.send_limit, self._end)
         if current.unsettled > 0:
             hold_again(current)

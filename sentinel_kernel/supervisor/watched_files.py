@@ -4,27 +4,27 @@ Linux counts it for the user, so what one sandbox takes all the user's programs 
 limit of a process bounds it, nor how many sets there are: a registration is of a number and an open file, and stays
 while anything has that file open, whatever the number is used for later. Calls that register are too many to be held.
 So memory of the Linux kernel's own tells when to look: what is watched takes some of it, and only where that has grown
-the sets are gone through.
+the sets are gone through. What can't be seen in them counts as the most that it can be: all that this memory has grown
+by since, and that is not explained by what is seen.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import os
 import time
 
-from sentinel_kernel.linux.same_file import compare_files, shares_table
+from sentinel_kernel.supervisor.processes import process_seconds
 from sentinel_kernel.supervisor.reached import reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.headroom import Headroom
-    from sentinel_kernel.supervisor.processes import Process, Processes
+    from sentinel_kernel.supervisor.processes import Process, Processes, Who
+    from sentinel_kernel.supervisor.watched_sets import Look
 
 _SHARE = 4
 """Of what the user may have watched a sandbox has this part,"""
@@ -35,27 +35,44 @@ _WATCH_BYTES = 200
 """What one takes: an epitem, and an entry in a file's queue (fs/eventpoll.c of Linux 6)."""
 
 _SOON_SECONDS = 0.1
+_GOES_ON_SECONDS = 0.05
+"""Between two pieces of a look the supervisor answers whoever asks."""
+
 _GROWS_BYTES = 4 << 20
 _SHARE_OF_TIME = 3
 """Between two looks passes three times what one takes of this process's own time: some microseconds for each watch."""
 
+_FEW_FILES = 8
+"""A closed process with no more descriptors is let be (an agent of keys, say): the memory that grows is another's."""
+
+_SETTLES_SECONDS = 6.0
+"""So long the memory of what a killed process watched may stay taken (kfree_rcu of Linux 6: 5 s)."""
+
 _MEMINFO_BYTES = 2048
-_READ_BYTES = 1 << 20
-_SET = "anon_inode:[eventpoll]"
 
 
 class WatchedFiles:
     """Looks at the sets of one sandbox."""
 
-    def __init__(self, current: Current, processes: Processes) -> None:
-        """Count for ``current``, whose ``processes`` someone else refreshes."""
+    def __init__(self, current: Current, processes: Processes, who: Who) -> None:
+        """Count for ``current``, whose ``processes`` someone else refreshes, as ``who`` where they are closed to us."""
         self._current = current
         self._processes = processes
-        self._least = self._last = _kernel_bytes()
+        self._who = who
+        self._least = self._last = self._rest = _kernel_bytes()
+        """The second and third: at the last sample; the least that was not explained while something was hidden."""
         self._allowed: int | None = None
-        self._not_before = 0.0
+        self._not_before = self._settled = 0.0
         self._again = False
-        self._seen = self._unseen = 0
+        self._seen = self._used = 0
+        """What the last look has found; with what was hidden."""
+        self._look: Look | None = None
+        """The one under way."""
+        self._began = 0
+        """The Linux kernel's memory when it began."""
+        self._took = 0.0
+        self._clocks: dict[int, float | None] = {}
+        """How long each process had run at the last sample."""
         self.grows = False
         """The Linux kernel's memory has grown since the last sample, whoever took it: the next one is due soon."""
 
@@ -75,6 +92,7 @@ class WatchedFiles:
             return None
         worst, used = found
         told = reached(current, "watches", "kill", used, self._most(), "count")
+        self._settled = time.monotonic() + _SETTLES_SECONDS
         if worst.pid in (current.worker_pid, current.sandbox.pid):
             return end(current, told)
         if headroom.kill(worst):
@@ -82,22 +100,43 @@ class WatchedFiles:
         return None
 
     def _too_many(self) -> tuple[Process, int] | None:
+        """Go on with the look that is under way, or due; return who has most, and the sum, where that is too much."""
         now = _kernel_bytes()
+        clocks = {process.pid: process_seconds(process.pid) for process in self._processes}
+        if clocks == self._clocks:  # nobody inside has run: what has come is another's
+            self._least += max(0, now - self._last)
+            self._rest += max(0, now - self._last)
+        self._clocks = clocks
         self._least = min(self._least, now)
         self.grows = now > self._last + _GROWS_BYTES
         self._last = now
+        if self._look is None:
+            if not self._due(now):
+                return None
+            from sentinel_kernel.supervisor.watched_sets import Look  # noqa: PLC0415 - few sandboxes are looked at
+
+            pids = [process.pid for process in self._processes]
+            self._look, self._began, self._took = Look(pids, self._processes.first, self._who), now, 0.0
+        look, began = self._look, time.process_time()
+        complete = look.piece()
+        self._took += time.process_time() - began
+        if not complete:
+            return None
+        hidden = self._unexplained(look, min(now, self._began)) - self._rest
+        if not look.asked_sockets and hidden >= self._most() * _WATCH_BYTES // 4:
+            look.ask_sockets()
+            return None
+        self._look = None
+        found = self._judge(look, min(now, self._began))
+        self._not_before = time.monotonic() + (_SHARE_OF_TIME * self._took if found is None else 0)
+        self._least, self._again = self._began, found is not None
+        return found
+
+    def _due(self, now: int) -> bool:
         most = self._most()
         known = now > 0  # a container may show nothing of it: then the time alone tells
-        left = max(most - self._seen, most // 4)
-        grown = now - self._least > left * _WATCH_BYTES // 2
-        if (known and not grown and not self._again) or time.monotonic() < self._not_before:
-            return None
-        began = time.process_time()
-        found, total = self._count(most, now - self._least)
-        took = time.process_time() - began
-        self._not_before = time.monotonic() + (_SHARE_OF_TIME * took if found is None else 0)
-        self._least, self._again = now, found is not None
-        return None if found is None else (found, total)
+        grown = now - self._least > max(most - self._used, most // 4) * _WATCH_BYTES // 2
+        return (not known or grown or self._again) and time.monotonic() >= self._not_before
 
     def _most(self) -> int:
         """Return how much a sandbox may have watched."""
@@ -112,97 +151,46 @@ class WatchedFiles:
 
     def soon(self, seconds: float) -> float:
         """Return when to look again, where that is in ``seconds`` otherwise."""
+        if self._look is not None:
+            return min(seconds, _GOES_ON_SECONDS)
         return min(seconds, _SOON_SECONDS) if self.grows or self._again else seconds
 
-    def _count(self, most: int, grown: int) -> tuple[Process | None, int]:
-        """Return who has most, and the sum, where that is more than ``most``; what processes share counts once.
+    @staticmethod
+    def _unexplained(look: Look, now: int) -> int:
+        """Return how much of the Linux kernel's memory is not what is seen to be watched; 0 where it is not told."""
+        return now - look.total * _WATCH_BYTES if now else 0
 
-        ``grown``: by so many bytes has the Linux kernel's memory grown since the last look.
+    def _judge(self, look: Look, now: int) -> tuple[Process, int] | None:
+        """Return who has most, and the sum, where a look that is complete has found too much; ``now`` is in use.
+
+        What may be hidden are sets that lie in messages (SCM_RIGHTS), and those of processes that are closed to us, as
+        they are not dumpable. Where there is neither, nothing was hidden.
         """
-        sizes: dict[tuple[int, int], int] = {}
-        by_process: list[tuple[int, Process]] = []
-        for process in self._processes:
-            own = 0
-            for thread in _tables(process.pid):
-                for number in _sets(thread):
-                    size = sizes[thread, number] = _size(thread, number)
-                    own += size
-            by_process.append((own, process))
-        total = sum(sizes.values())
-        if total > most:
-            total = sum(sizes[one] for one in _distinct([one for one, size in sizes.items() if size]))
-        unexplained = grown - max(0, total - self._seen) * _WATCH_BYTES
-        self._seen = total
-        if total <= most:
-            return self._in_flight(most, unexplained)
+        most, rest = self._most(), self._unexplained(look, now)
+        closed = {pid: files for pid, files in look.closed.items() if files > _FEW_FILES}
+        hides = closed.keys() | look.held.keys()
+        if hides or look.unsure or not look.asked_sockets:
+            since = self._least - min(self._seen, look.total) * _WATCH_BYTES if now else 0
+            self._rest = min(self._rest, rest, since)
+        else:
+            self._rest = rest
+        self._seen = look.total
+        hidden = 0
+        if (hides or look.unsure) and time.monotonic() >= self._settled:
+            hidden = (rest - self._rest) // _WATCH_BYTES
+            hidden = hidden if hides else min(hidden, look.unsure)
+        self._used = look.total + hidden
+        if self._used <= most:
+            return None
         worker = self._current.worker_pid
-        _, worst = max(by_process, key=lambda one: (one[0], one[1].pid != worker, one[1].pid))
-        return worst, total
 
-    def _in_flight(self, most: int, unexplained: int) -> tuple[Process | None, int]:
-        """Return as :meth:`_count` does what is not to be seen, as messages under way hold it (SCM_RIGHTS).
+        def has(process: Process) -> tuple[int, int, int, bool, int]:
+            pid = process.pid
+            seen = look.of.get(pid, 0) + (hidden if pid in hides else 0)
+            return seen, look.held.get(pid, 0), closed.get(pid, 0), pid != worker, pid
 
-        Where none holds any, nothing was hidden. Else what the memory has grown by is taken for what they hide.
-        """
-        if unexplained < most * _WATCH_BYTES // 4 and not self._unseen:
-            return None, self._seen
-        holders = [(held, process) for process in self._processes if (held := _held_in_messages(process.pid))]
-        self._unseen = self._unseen + max(0, unexplained) if holders else 0
-        used = self._seen + self._unseen // _WATCH_BYTES
-        if not holders or used <= most:
-            return None, used
-        return max(holders, key=lambda one: (one[0], one[1].pid))[1], used
-
-
-def _held_in_messages(pid: int) -> int:
-    """Return how many open files wait in a process's sockets to be received (proc_pid_fdinfo(5), scm_fds)."""
-    count = 0
-    for thread in _tables(pid):
-        with contextlib.suppress(OSError), os.scandir(f"/proc/{thread}/fd") as files:
-            for file in files:
-                with contextlib.suppress(OSError, ValueError, IndexError):
-                    if os.readlink(file.path).startswith("socket:"):
-                        with open(f"/proc/{thread}/fdinfo/{file.name}", "rb", buffering=0) as told:
-                            count += int(
-                                told.read(_MEMINFO_BYTES).partition(b"scm_fds:")[2].split(None, 1)[0]
-                            )
-    return count
-
-
-def _tables(pid: int) -> Iterator[int]:
-    """Yield the threads of a process that have a table of open files of their own, the first one for the others."""
-    first: int | None = None
-    with contextlib.suppress(OSError):
-        for thread in map(int, os.listdir(f"/proc/{pid}/task")):
-            if first is None or not shares_table(first, thread):
-                yield thread
-            first = thread if first is None else first
-
-
-def _sets(thread: int) -> Iterator[int]:
-    with contextlib.suppress(OSError), os.scandir(f"/proc/{thread}/fd") as files:
-        for file in files:
-            with contextlib.suppress(OSError):
-                if os.readlink(file.path) == _SET:
-                    yield int(file.name)
-
-
-def _size(thread: int, number: int) -> int:
-    """Return how much a set watches (proc_pid_fdinfo(5): a line for each)."""
-    count = 0
-    with contextlib.suppress(OSError), open(f"/proc/{thread}/fdinfo/{number}", "rb", buffering=0) as file:
-        while text := file.read(_READ_BYTES):
-            count += text.count(b"tfd:")
-    return count
-
-
-def _distinct(sets: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return one of each set, of those that several descriptors stand for."""
-    found: list[tuple[int, int]] = []
-    for one in sorted(sets, key=functools.cmp_to_key(compare_files)):
-        if not found or compare_files(found[-1], one):
-            found.append(one)
-    return found
+        worst = max(self._processes, key=has, default=None)
+        return None if worst is None else (worst, self._used)
 
 
 def _kernel_bytes() -> int:

@@ -162,6 +162,10 @@ def in_sets_that_lie_in_messages():
         socket.send_fds(PAIRS[-1][0], [b"x"], [one.fileno()])
         one.close()
 
+def in_sets_of_a_process_that_is_closed():
+    LIBC.prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+    in_many_sets()
+
 FILES = [os.eventfd(0) for _ in range(1000)]
 PAIRS, SETS = [], []
 fill = {}
@@ -186,6 +190,7 @@ tell(os.waitstatus_to_exitcode(status))
         "in_many_sets",
         pytest.param("in_one_set_by_one_number_after_another", marks=pytest.mark.soak),
         "in_sets_that_lie_in_messages",
+        "in_sets_of_a_process_that_is_closed",
     ],
 )
 def test_files_watched_for_events_beyond_the_share_of_the_user(attacker: Attacker, way: str) -> None:
