@@ -19,36 +19,65 @@ STATES = frozenset({"busy", "idle", "starting"})
 """What a worker may say of itself. Clients give up a kernel that says ``dead``; the others are the host's words."""
 
 MOST_CELLS, MOST_OTHERS = 4_000, 1_000
-"""How many are remembered: a thread of a cell long gone may still speak. Half a KiB each; a slider alone makes many."""
+"""How many are remembered that have ended: a thread of a cell long gone may still speak. Half a KiB each."""
 
 MOST_BYTES = 8 * 1024 * 1024
 """Of the headers of either."""
+
+MOST_OPEN, MOST_OPEN_BYTES = 20_000, 64 * 1024 * 1024
+"""How many of either may be without their end: more than wait and are with the worker together (execution.py).
+
+One of them that is forgotten is never answered. What the host has answered itself stays among them until it is old.
+"""
 
 _NONE = b"{}"
 _IN_TURN = frozenset({"busy", "idle"})
 """The states that a worker tells for a request; what has been told of both needs no account any more."""
 
 
+class _Headers:
+    """Headers by msg_id, oldest first, and how many bytes they are."""
+
+    def __init__(self) -> None:
+        self.by_id: OrderedDict[str, bytes] = OrderedDict()
+        self.bytes = 0
+
+    def add(self, msg_id: str, header: bytes) -> None:
+        self.by_id[msg_id] = header
+        self.bytes += len(header)
+
+    def take(self, msg_id: str) -> bytes:
+        header = self.by_id.pop(msg_id, b"")
+        self.bytes -= len(header)
+        return header
+
+    def oldest_beyond(self, most: int, most_bytes: int) -> list[str]:
+        """Return the oldest where these are more than ``most``, or more bytes; nothing where they are not."""
+        return [next(iter(self.by_id))] if len(self.by_id) > most or self.bytes > most_bytes else []
+
+
 class _Newest:
     """The headers of the newest requests of a kind, and what the worker may still say of each."""
 
     def __init__(self, most: int) -> None:
-        self.headers: OrderedDict[str, bytes] = OrderedDict()
+        self.open, self.ended = _Headers(), _Headers()
         self.told: dict[str, frozenset[str]] = {}
         """msg_id -> the states that were told, until all were."""
         self._most = most
-        self._bytes = 0
+
+    def header(self, msg_id: str) -> bytes | None:
+        return self.open.by_id.get(msg_id) or self.ended.by_id.get(msg_id)
 
     def note(self, msg_id: str, header: bytes) -> None:
         self.forget(msg_id)
-        self.headers[msg_id] = header
+        self.open.add(msg_id, header)
         self.told[msg_id] = frozenset()
-        self._bytes += len(header)
-        while len(self.headers) > self._most or self._bytes > MOST_BYTES:
-            self.forget(next(iter(self.headers)))
+        while oldest := self.open.oldest_beyond(MOST_OPEN, MOST_OPEN_BYTES):
+            self.forget(*oldest)
 
     def forget(self, msg_id: str) -> None:
-        self._bytes -= len(self.headers.pop(msg_id, b""))
+        self.open.take(msg_id)
+        self.ended.take(msg_id)
         self.told.pop(msg_id, None)
 
     def is_first(self, msg_id: str, state: str) -> bool:
@@ -56,10 +85,16 @@ class _Newest:
         if told is None or state in told:
             return False
         if told | {state} >= _IN_TURN:
-            del self.told[msg_id]
+            self._end(msg_id)
         else:
             self.told[msg_id] = told | {state}
         return True
+
+    def _end(self, msg_id: str) -> None:
+        del self.told[msg_id]
+        self.ended.add(msg_id, self.open.take(msg_id))
+        while oldest := self.ended.oldest_beyond(self._most, MOST_BYTES):
+            self.ended.take(*oldest)
 
 
 class KnownRequests:
@@ -81,7 +116,7 @@ class KnownRequests:
 
     def parent(self, msg_id: str) -> Part:
         """Return the header of the request ``msg_id``, as its client wrote it; an empty one where none is known."""
-        header = self._cells.headers.get(msg_id) or self._others.headers.get(msg_id)
+        header = self._cells.header(msg_id) or self._others.header(msg_id)
         if header is None:
             return encode({"msg_id": msg_id}) if msg_id.startswith(self._own_prefix) else _NONE
         return header
@@ -92,7 +127,7 @@ class KnownRequests:
         ipykernel says each once. A flood of states is counted by no limit of a cell's, and clients act on every one.
         """
         for newest in (self._cells, self._others):
-            if msg_id in newest.headers:
+            if newest.header(msg_id) is not None:
                 return newest.is_first(msg_id, state)
         if generation != self._generation:
             self._generation = generation

@@ -12,7 +12,13 @@ import pytest
 from hosted_kernel import FakeWorker, HostedKernel, json_parts
 
 from sentinel_kernel.kernel.firewall import PUBLISHED, Firewall
-from sentinel_kernel.kernel.known_requests import MOST_BYTES, MOST_CELLS, MOST_OTHERS
+from sentinel_kernel.kernel.known_requests import (
+    MOST_BYTES,
+    MOST_CELLS,
+    MOST_OPEN,
+    MOST_OPEN_BYTES,
+    MOST_OTHERS,
+)
 from sentinel_kernel.kernel.loop import Loop
 from sentinel_kernel.kernel.wire import CONTENT, DELIMITER, HEADER, PARENT, encode
 
@@ -270,27 +276,48 @@ def test_a_loop_whose_calls_fail_goes_on_while_somebody_takes_note() -> None:
     loop.close()
 
 
-def test_what_is_remembered_of_requests_is_bounded() -> None:
+def note_request(firewall: Firewall, number: int) -> None:
     from types import SimpleNamespace
 
+    made: Any = SimpleNamespace(
+        msg_id=str(number),
+        msg_type="execute_request" if number % 2 else "comm_msg",
+        header=encode({"msg_id": str(number), "pad": "x" * 2500}),
+    )
+    firewall.note(made)
+
+
+def test_a_request_that_has_to_end_is_not_forgotten() -> None:
     firewall = Firewall("s")
     for number in range(20_000):
-        made: Any = SimpleNamespace(
-            msg_id=str(number),
-            msg_type="execute_request" if number % 2 else "comm_msg",
-            header=encode({"msg_id": str(number), "pad": "x" * 2500}),
-        )
-        firewall.note(made)
+        note_request(firewall, number)
+    assert all(firewall.known.parent(str(number)) != b"{}" for number in range(20_000))
+    for number in range(20_000, 120_000):  # what never ends is bounded, too
+        note_request(firewall, number)
+    for newest in (firewall.known._cells, firewall.known._others):
+        assert len(newest.open.by_id) <= MOST_OPEN
+        assert newest.open.bytes <= MOST_OPEN_BYTES
+        assert newest.told.keys() == newest.open.by_id.keys()
+        assert not newest.ended.by_id
+
+
+def test_what_is_remembered_of_requests_is_bounded() -> None:
+    firewall = Firewall("s")
+    for number in range(20_000):
+        note_request(firewall, number)
         assert firewall.known.is_first(str(number), "busy", 1)
+        if number > 0:
+            assert firewall.known.is_first(str(number), "idle", 1)
     for newest, most in ((firewall.known._cells, MOST_CELLS), (firewall.known._others, MOST_OTHERS)):
-        assert len(newest.headers) <= most
-        assert sum(map(len, newest.headers.values())) == newest._bytes <= MOST_BYTES
-        assert newest.told.keys() == newest.headers.keys()  # each has an idle to come
-    assert len(firewall.known._cells.headers) > 3000
-    assert firewall.known.is_first("19999", "idle", 1)
+        for headers in (newest.open, newest.ended):
+            assert len(headers.by_id) <= most
+            assert sum(map(len, headers.by_id.values())) == headers.bytes <= MOST_BYTES
+        assert newest.told.keys() == newest.open.by_id.keys()  # each has an idle to come
+    assert len(firewall.known._cells.ended.by_id) > 3000
     assert not firewall.known.is_first("19999", "idle", 1)
     assert not firewall.known.is_first("19999", "busy", 1)
-    assert "19999" not in firewall.known._cells.told
+    assert firewall.known.parent("0") != b"{}"  # the oldest of all: it has still to end
+    assert firewall.known.is_first("0", "idle", 1)
     old = [b"t", DELIMITER, b"", *json_parts("stream", {}, {"msg_id": "1"})]
     new = [b"t", DELIMITER, b"", *json_parts("stream", {}, {"msg_id": "19999"})]
     assert firewall.admit("iopub", [*old])[2][PARENT] == b"{}"

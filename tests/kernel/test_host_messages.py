@@ -358,3 +358,27 @@ def test_buffers_and_topics_pass_untouched(kernel: HostedKernel, worker: FakeWor
         if message["msg_type"] == "comm_msg"
     )
     assert [bytes(buffer) for buffer in message["buffers"]] == [big, b"", b"small"]
+
+
+@pytest.mark.parametrize(("msg_type", "many"), [("complete_request", 1_500), ("execute_request", 4_500)])
+def test_as_many_requests_as_wait_are_answered(
+    kernel: HostedKernel, worker: FakeWorker, msg_type: str, many: int
+) -> None:
+    kernel.client.execute("first")
+    first, _ = worker.start_cell()
+    content = {"code": "x", "cursor_pos": 1, "silent": False, "store_history": True, "user_expressions": {}}
+    asked = []
+    for _ in range(many):
+        message = kernel.client.session.msg(msg_type, content)
+        kernel.client.shell_channel.send(message)
+        asked.append(message["header"]["msg_id"])
+    if msg_type == "execute_request":
+        kernel.wait_arrived(worker)
+    worker.end_cell(first)
+    kernel.reply()
+    for msg_id in asked:
+        request = worker.take("shell")
+        worker.publish("status", {"execution_state": "busy"}, request[1])
+        worker.reply(request, {"status": "ok", "execution_count": 1})
+        worker.publish("status", {"execution_state": "idle"}, request[1])
+        assert kernel.reply()["parent_header"]["msg_id"] == msg_id
