@@ -20,8 +20,10 @@ if __name__ == "__main__":
     from sentinel_kernel.kernel.launch import main
 
     status = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(
-        status
-    )  # the sockets of clients that are gone may keep the library, and the interpreter, from ending
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):  # there is none, or nobody reads it any more
+            continue
+    # The sockets of clients that are gone may keep the library, and the interpreter, from ending.
+    os._exit(status)

@@ -88,7 +88,12 @@ class Loop:
         """
         if self.before_next is not None:
             call, self.before_next = self.before_next, None
-            call()
+            try:
+                call()
+            except Exception as fault:  # what was read meanwhile is still to be acted on
+                if self.on_fault is None:
+                    raise
+                self.on_fault(fault)
 
     def stop(self) -> None:
         """Let ``run`` return."""

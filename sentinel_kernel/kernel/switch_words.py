@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
-from sentinel_kernel.policy.sizes_in_words import size_text
+from sentinel_kernel.policy.sizes_in_words import counted, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,10 +19,6 @@ _SHOWN = 8
 
 def _files(held: int) -> str:
     return "1 file that is held does" if held == 1 else f"{held} files that are held do"
-
-
-def _variables(count: int) -> str:
-    return "1 variable" if count == 1 else f"{count} variables"
 
 
 class SwitchWords:
@@ -156,8 +152,9 @@ class SwitchWords:
 
     def leaves(self, cargo: Cargo) -> str:
         """Return the question whether to go on without what can't be carried over."""
+        many = counted(len(cargo.carried), "variable")
         return self._say(
-            f"asks: {_variables(len(cargo.carried))} ({size_text(cargo.size_bytes)}) can be carried over, these can't: "
+            f"asks: {many} ({size_text(cargo.size_bytes)}) can be carried over, these can't: "
             f"{self._list(cargo)}. Go on without them? [y] yes, [n] stay as it is: ",
             f"询问：可带上 {len(cargo.carried)} 个变量（{size_text(cargo.size_bytes)}），"
             f"以下不能：{self._list(cargo)}。是否继续？[y] 是，[n] 保持现状：",

@@ -26,7 +26,7 @@ def test_a_death_under_a_supervisor_that_took_a_killed_ones_place_is_told(tmp_pa
     with notebook(tmp_path) as book:
         assert book.run(ENDS).reply["ename"] == "SandboxDied"
         os.kill(roles(book.host_pid)["supervisor"], signal.SIGKILL)
-        assert book.run("1").reply["ename"] == "SandboxDied"
+        book.run("1")  # answered with the death, or by the next worker where the host had seen it before the cell
         assert book.run("print('again')").text == "again\n"
         dead = book.run(ENDS)
         assert dead.reply["ename"] == "SandboxDied"
@@ -69,9 +69,7 @@ def test_the_answer_to_an_earlier_start_is_nobodys(kernel: HostedKernel, worker:
     kernel.start_worker(start_id=second["id"])
     kernel.client.execute("a")
     kernel.workers[-1].run_cell()
-    while (content := kernel.reply()["content"]).get("ename") == "SandboxDied":
-        kernel.workers[-1].run_cell()
-    assert content["status"] == "ok"
+    assert kernel.reply()["content"]["status"] == "ok"
 
 
 def test_a_worker_that_takes_nothing_any_more_is_given_up(kernel: HostedKernel, worker: FakeWorker) -> None:

@@ -195,7 +195,7 @@ def test_a_kernel_whose_parent_was_gone_at_its_start_ends_unless_somebody_asks(t
     kernels = []
     for name in ("asked", "left"):
         (tmp_path / name).mkdir()
-        kernels.append(HostedKernel(tmp_path / name, JPY_PARENT_PID=str(gone), TEST_UNHEARD_SECONDS="0.5"))
+        kernels.append(HostedKernel(tmp_path / name, JPY_PARENT_PID=str(gone), TEST_UNHEARD_SECONDS="3"))
         kernels[-1].start_worker()
         if name == "asked":
             _interrupt(kernels[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hosted_kernel import VIOLATION, HostedKernel, kinds
+from hosted_kernel import SECONDS, VIOLATION, HostedKernel, kinds
 
 from sentinel_kernel.kernel.output_rule import NOTICE_TYPE, VIOLATION_TYPE
 
@@ -285,7 +285,7 @@ def test_the_worker_cannot_pass_for_the_host(kernel: HostedKernel, worker: FakeW
     kernel.event("violation", generation=1, violation=VIOLATION)
     shown = next(
         message["content"]
-        for message in iter(lambda: kernel.client.get_iopub_msg(timeout=5), None)
+        for message in iter(lambda: kernel.client.get_iopub_msg(timeout=SECONDS), None)
         if message["msg_type"] == "display_data"
     )
     if form == "mime type":
@@ -326,13 +326,13 @@ def test_prompts_pass_only_from_a_cell_that_may_ask_one_at_a_time(
         worker.reply(request, {"prompt": prompt, "password": False}, "stdin", "input_request")
     worker.reply([request[0], {**header, "msg_id": "x"}, {}], {"prompt": "forged"}, "stdin", "input_request")
     # The second is refused by now: the answer to the first, which would let it pass, is not there before it.
-    while kernel.client.get_iopub_msg(timeout=5)["msg_type"] != "display_data":
+    while kernel.client.get_iopub_msg(timeout=SECONDS)["msg_type"] != "display_data":
         pass
-    assert kernel.client.get_stdin_msg(timeout=5)["content"]["prompt"] == "first"
+    assert kernel.client.get_stdin_msg(timeout=SECONDS)["content"]["prompt"] == "first"
     kernel.client.input("answer")
     assert worker.take("stdin")[2]["value"] == "answer"
     worker.reply(request, {"prompt": "third", "password": False}, "stdin", "input_request")
-    assert kernel.client.get_stdin_msg(timeout=5)["content"]["prompt"] == "third"
+    assert kernel.client.get_stdin_msg(timeout=SECONDS)["content"]["prompt"] == "third"
     worker.end_cell(request)
     kernel.client.execute("b", allow_stdin=False)
     request, _ = worker.start_cell()
@@ -354,7 +354,7 @@ def test_buffers_and_topics_pass_untouched(kernel: HostedKernel, worker: FakeWor
     worker.end_cell(request)
     message = next(
         message
-        for message in iter(lambda: kernel.client.get_iopub_msg(timeout=5), None)
+        for message in iter(lambda: kernel.client.get_iopub_msg(timeout=SECONDS), None)
         if message["msg_type"] == "comm_msg"
     )
     assert [bytes(buffer) for buffer in message["buffers"]] == [big, b"", b"small"]

@@ -20,7 +20,9 @@ from typing import Any
 _ROOT = Path(__file__).resolve().parents[2]
 _SHARED = Path(tempfile.gettempdir())  # as it is before a run takes a folder of its own
 _ALSO = ("pytest", "hypothesis", "jupyter_kernel_test", "jupyter_console", "papermill")
-_ORDINARY_ID = 47001  # no passwd entry, as in containers that run under an arbitrary id
+# No passwd entry, as in containers that run under an arbitrary id. Tests that run beside each other have one each: what
+# is counted for a user, and used up by a test, is missed by no other.
+_ORDINARY_ID = 47001 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
 @dataclass(frozen=True)
