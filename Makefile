@@ -29,13 +29,16 @@ $(STAMP): pyproject.toml $(wildcard kernelspec/*)
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv was found." \
 		"Install one (Debian, Ubuntu: apt-get install python3-venv) or set PYTHON=/path/to/python3." >&2; exit 1; }
 	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	@echo "Installing JupyterLab and what the tour and the tests need: some minutes the first time."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo,test]'
 	$(BIN)/python -m compileall -q sentinel_kernel
 	$(BIN)/sentinel-kernel install --sys-prefix
 	touch $@
 
-run: $(STAMP) ## JupyterLab with "Python 3 (Sentinel)" first in the launcher (DIR=folder, ARGS=more options)
-	$(BIN)/jupyter lab --MultiKernelManager.default_kernel_name=sentinel --ServerApp.root_dir='$(abspath $(DIR))' $(AS_ROOT) $(ARGS)
+# A notebook from elsewhere names a kernel of its own, most python3: where it is not offered, JupyterLab takes this one.
+run: $(STAMP) ## JupyterLab with "Python 3 (Sentinel)" for every notebook (DIR=folder, ARGS=more options)
+	folder="$$(cd "$$(echo "$(DIR)" | sed "s|^~|$$HOME|")" && pwd)" && $(BIN)/jupyter lab --MultiKernelManager.default_kernel_name=sentinel \
+		--KernelSpecManager.allowed_kernelspecs=sentinel --ServerApp.root_dir="$$folder" $(AS_ROOT) $(ARGS)
 
 demo: $(STAMP) ## execute notebooks/tour.ipynb in the terminal and show what it shows
 	$(BIN)/python notebooks/run_tour.py

@@ -97,7 +97,7 @@ class Host:
         )
         self.audit = AuditPage(self)
         self.displays = Displays(self.loop, self.outbox, settings.language, self.violation_words.complete)
-        self.displays.waiting += map(words.not_granted, settings.notices)
+        self.displays.waiting += words.about_settings(settings)
         status = StatusPage(settings, self.lifecycle, self.displays)
         self.magics = Magics(
             settings.language,

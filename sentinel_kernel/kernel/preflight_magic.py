@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.kernel.settings import PREFLIGHT_MODES
+from sentinel_kernel.kernel.setting_values import PREFLIGHT_MODES
 from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import sys
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.lab_config import LabConfig, read_lab_config
 from sentinel_kernel.kernel.lab_rule import Granted, under_lab
+from sentinel_kernel.kernel.setting_values import PREFLIGHT_MODES, Chosen
 from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False  # nothing slow may be imported before the supervisor is started
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
 
 DEFAULT_PROFILE = "strict"
 DEFAULT_CEILING = "datascience"
-ASK_SECONDS = 120.0
-_CELL_SUMMARY = "--SentinelKernel.cell_summary="
-_COMMIT = "--SentinelKernel.commit="
-_MAPPINGS = "--SentinelKernel.mappings="
-PREFLIGHT_MODES = ("off", "advise", "refuse")
-"""What is done about lines that will be refused, or are dangerous: from the least on (kernel/preflight.py)."""
 
 _WORKER_VARIABLES = frozenset(
     {
@@ -92,6 +87,9 @@ class Settings(Record):
     dangerous: str = "off"
     """The same about dangerous code (policy/dangerous.py)."""
 
+    mistyped: tuple[tuple[str, str], ...] = ()
+    """Which settings have a value that there is not, and what is in force, in English and Chinese."""
+
     commit: str = ""
     """"none": new files wait for the person whatever the profile says."""
 
@@ -99,11 +97,16 @@ class Settings(Record):
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str], folder: str) -> Settings:
     """Return the settings. Raises SentinelError where there is no connection file."""
     connection_file, rest = _connection_file(arguments)
-    cell_summary, rest = _cell_summary(rest, environment)
-    named, rest = _named_mapping(rest, environment, folder)
-    preflight, rest = _mode(rest, environment, "preflight", "advise")
-    dangerous, rest = _mode(rest, environment, "dangerous", "off")
-    commit, rest = _commit(rest, environment)
+    chosen = Chosen(rest, environment)
+    named = chosen.text("mappings")
+    named = os.path.join(folder, os.path.expanduser(named)) if named else ""
+    cell_summary = chosen.switch("cell_summary", default=False)
+    commit = chosen.commit()
+    # A warm spare is kept wherever no hub shares the machine.
+    spare = chosen.switch(
+        "spare", default=not any(name.startswith("JUPYTERHUB_") for name in environment), by_argument=False
+    )
+    preflight, dangerous = chosen.mode("preflight", "advise"), chosen.mode("dangerous", "off")
     parent = environment.get("JPY_PARENT_PID", "")
     lab, fault = _lab()
     granted = Granted(
@@ -111,14 +114,14 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
         ceiling=environment.get("SENTINEL_CEILING", ""),
         profile_directories=profile_directories(environment),
         python=environment.get("SENTINEL_PYTHON", ""),
-        ask_seconds=ask_seconds(environment),
+        ask_seconds=chosen.ask_seconds(),
         notices=(),
     )
     if lab is not None:
         granted = under_lab(lab, granted)
     return Settings(
         connection_file=connection_file,
-        worker_arguments=tuple(rest),
+        worker_arguments=tuple(chosen.rest),
         profile=granted.profile or DEFAULT_PROFILE,
         ceiling=granted.ceiling,
         profile_directories=granted.profile_directories,
@@ -128,13 +131,14 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str], fold
         workspace=os.path.realpath(folder),
         environment=worker_environment(environment),
         python=granted.python or sys.executable,
-        spare=wants_spare(environment),
+        spare=spare,
         cell_summary=cell_summary,
         parent_pid=int(parent) if parent.isdecimal() else 0,
         ask_seconds=granted.ask_seconds,
         lab=lab,
         fault=fault,
         notices=granted.notices,
+        mistyped=tuple(chosen.mistyped),
         preflight=stricter(preflight, lab.preflight if lab is not None else ""),
         dangerous=stricter(dangerous, lab.dangerous if lab is not None else ""),
         commit=commit,
@@ -146,14 +150,6 @@ def _lab() -> tuple[LabConfig | None, SentinelError | None]:
         return read_lab_config(), None
     except SentinelError as error:
         return None, error  # told in every cell, in place of a sandbox
-
-
-def ask_seconds(environment: Mapping[str, str]) -> float:
-    """Return how long a question to the person stands: SENTINEL_ASK is never, person, or a number of seconds."""
-    chosen = environment.get("SENTINEL_ASK", "").lower()
-    if chosen.isdecimal() and len(chosen) < len("100000"):
-        return float(chosen)
-    return 0.0 if chosen not in ("", "person") else ASK_SECONDS
 
 
 def _connection_file(arguments: Sequence[str]) -> tuple[str, list[str]]:
@@ -177,70 +173,10 @@ def _connection_file(arguments: Sequence[str]) -> tuple[str, list[str]]:
     return found, rest
 
 
-def _cell_summary(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[bool, list[str]]:
-    """Return whether cells end with a line of what they took, and the arguments that do not say so.
-
-    The argument ``--SentinelKernel.cell_summary=True`` goes before SENTINEL_CELL_SUMMARY (on, off).
-    """
-    chosen, rest = environment.get("SENTINEL_CELL_SUMMARY", ""), []
-    for argument in arguments:
-        if argument.startswith(_CELL_SUMMARY):
-            chosen = argument.removeprefix(_CELL_SUMMARY)
-        else:
-            rest.append(argument)
-    return chosen.lower() in ("on", "true", "1"), rest
-
-
-def _mode(
-    arguments: Sequence[str], environment: Mapping[str, str], name: str, default: str
-) -> tuple[str, list[str]]:
-    """Return one of PREFLIGHT_MODES, and the arguments that do not say which.
-
-    ``--SentinelKernel.NAME=MODE`` goes before SENTINEL_NAME; what is none of them, is the default.
-    """
-    chosen, rest = environment.get(f"SENTINEL_{name.upper()}", ""), []
-    for argument in arguments:
-        if argument.startswith(f"--SentinelKernel.{name}="):
-            chosen = argument.partition("=")[2]
-        else:
-            rest.append(argument)
-    return chosen.lower() if chosen.lower() in PREFLIGHT_MODES else default, rest
-
-
-def _commit(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Return "none" where new files have to wait for the person, else nothing, and the arguments that do not say so.
-
-    ``--SentinelKernel.commit=none`` goes before SENTINEL_COMMIT.
-    """
-    chosen, rest = environment.get("SENTINEL_COMMIT", ""), []
-    for argument in arguments:
-        if argument.startswith(_COMMIT):
-            chosen = argument.removeprefix(_COMMIT)
-        else:
-            rest.append(argument)
-    return "none" if chosen.lower() == "none" else "", rest
-
-
 def stricter(first: str, second: str) -> str:
     """Return the one of two modes that does more; "" is none."""
     known = [mode for mode in PREFLIGHT_MODES if mode in (first, second)]
     return known[-1]
-
-
-def _named_mapping(
-    arguments: Sequence[str], environment: Mapping[str, str], folder: str
-) -> tuple[str, list[str]]:
-    """Return the absolute path of the user's own words ("": none is named), and the arguments that do not say so.
-
-    The argument ``--SentinelKernel.mappings=PATH`` goes before SENTINEL_MAPPINGS.
-    """
-    chosen, rest = environment.get("SENTINEL_MAPPINGS", ""), []
-    for argument in arguments:
-        if argument.startswith(_MAPPINGS):
-            chosen = argument.removeprefix(_MAPPINGS)
-        else:
-            rest.append(argument)
-    return os.path.join(folder, os.path.expanduser(chosen)) if chosen else "", rest
 
 
 def mapping_files(environment: Mapping[str, str], named: str, lab: LabConfig | None) -> tuple[str, ...]:
@@ -250,14 +186,6 @@ def mapping_files(environment: Mapping[str, str], named: str, lab: LabConfig | N
         return (own,)
     labs = os.path.join(os.path.dirname(lab.path), "mappings.json")
     return (labs, own) if lab.locked else (own, labs)
-
-
-def wants_spare(environment: Mapping[str, str]) -> bool:
-    """Tell whether to keep a warm spare: as SENTINEL_SPARE (on, off) says, else wherever no hub shares the machine."""
-    chosen = environment.get("SENTINEL_SPARE", "").lower()
-    if chosen in ("on", "off"):
-        return chosen == "on"
-    return not any(name.startswith("JUPYTERHUB_") for name in environment)
 
 
 def session_id(connection_file: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
+    from sentinel_kernel.kernel.settings import Settings
     from sentinel_kernel.kernel.wire import Json
 
 
@@ -114,7 +115,21 @@ MALFORMED_HELD = Words(
 )
 
 
-def not_granted(notice: tuple[str, str]) -> Words:
+def about_settings(settings: Settings) -> list[Words]:
+    """Return what the first cell is told about settings that do not count."""
+    return [*map(_mistyped, settings.mistyped), *map(_not_granted, settings.notices)]
+
+
+def _mistyped(notice: tuple[str, str]) -> Words:
+    """Return the words for a setting whose value there is not."""
+    return Words(
+        *notice,
+        "Correct the variable where the kernel is started (or the kernelspec's arguments), then restart the kernel.",
+        "请在启动内核的地方改正该变量（或内核规格的参数），然后重启内核。",
+    )
+
+
+def _not_granted(notice: tuple[str, str]) -> Words:
     """Return the words for a setting that a lab's configuration does not let stand."""
     return Words(
         *notice,

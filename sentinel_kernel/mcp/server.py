@@ -16,7 +16,8 @@ from mcp.shared.exceptions import MCPError
 
 from sentinel_kernel import __version__
 from sentinel_kernel.errors import SentinelError
-from sentinel_kernel.kernel.settings import ask_seconds, language
+from sentinel_kernel.kernel.setting_values import Chosen
+from sentinel_kernel.kernel.settings import language
 from sentinel_kernel.mcp.argument_check import by_one_name, check_arguments
 from sentinel_kernel.mcp.asking import Job, Jobs
 from sentinel_kernel.mcp.code_check import CodeCheck
@@ -50,7 +51,7 @@ class McpServer:
     def __init__(self, options: PoolOptions) -> None:
         self.pool = KernelPool(options)
         environment = dict(os.environ)
-        self._ask_seconds = ask_seconds(environment)
+        self._ask_seconds = Chosen((), environment).ask_seconds()
         speech = language(environment)
         check = CodeCheck(options.workspace, environment, speech)
         recent = Recent()

@@ -26,7 +26,9 @@ def test_a_death_under_a_supervisor_that_took_a_killed_ones_place_is_told(tmp_pa
     with notebook(tmp_path) as book:
         assert book.run(ENDS).reply["ename"] == "SandboxDied"
         os.kill(roles(book.host_pid)["supervisor"], signal.SIGKILL)
-        book.run("1")  # answered with the death, or by the next worker where the host had seen it before the cell
+        book.run(
+            "1"
+        )  # answered with the death, or by the next worker where the host had seen it before the cell
         assert book.run("print('again')").text == "again\n"
         dead = book.run(ENDS)
         assert dead.reply["ename"] == "SandboxDied"

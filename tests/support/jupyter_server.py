@@ -36,7 +36,12 @@ class JupyterServer:
     """One running server. ``root`` is the folder it serves, ``url`` its address, ``token`` its key."""
 
     def __init__(
-        self, home: Path, root: Path, prefix: Sequence[str] = (), python: str = sys.executable
+        self,
+        home: Path,
+        root: Path,
+        prefix: Sequence[str] = (),
+        python: str = sys.executable,
+        options: Sequence[str] = (),
     ) -> None:
         """Start the server below ``home``; ``prefix`` (``unshare`` and the like) comes before the command."""
         self.home = home
@@ -74,6 +79,7 @@ class JupyterServer:
             "--LabApp.extensions_in_dev_mode=False",
             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
             "--LabApp.news_url=None",
+            *options,
         ]
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
@@ -135,7 +141,10 @@ class JupyterServer:
         ]
         content = {
             "cells": cells,
-            "metadata": {"kernelspec": {"name": kernel, "display_name": kernel, "language": "python"}},
+            "metadata": {
+                "kernelspec": {"name": kernel, "display_name": kernel, "language": "python"},
+                "language_info": {"name": "python"},
+            },
             "nbformat": 4,
             "nbformat_minor": 5,
         }
@@ -181,10 +190,14 @@ class JupyterServer:
 
 @contextlib.contextmanager
 def running_server(
-    home: Path, root: Path, prefix: Sequence[str] = (), python: str = sys.executable
+    home: Path,
+    root: Path,
+    prefix: Sequence[str] = (),
+    python: str = sys.executable,
+    options: Sequence[str] = (),
 ) -> Iterator[JupyterServer]:
     """Yield a server and end it, with its kernels, afterwards."""
-    server = JupyterServer(home, root, prefix, python)
+    server = JupyterServer(home, root, prefix, python, options)
     try:
         yield server
         server.shut_down_kernels()

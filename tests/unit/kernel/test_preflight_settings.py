@@ -40,10 +40,12 @@ def test_an_argument_goes_before_the_environment() -> None:
     assert modes(["--SentinelKernel.dangerous=refuse"], environment) == ("off", "refuse")
 
 
-@pytest.mark.parametrize("text", ["", "on", "refused", "1", "advise,refuse"])
-def test_what_is_no_mode_is_the_default(text: str) -> None:
+@pytest.mark.parametrize("text", ["on", "refused", "1", "advise,refuse"])
+def test_what_is_no_mode_is_the_strictest(text: str) -> None:
     environment = {"SENTINEL_PREFLIGHT": text, "SENTINEL_DANGEROUS": text}
-    assert modes([f"--SentinelKernel.preflight={text}"], environment) == ("advise", "off")
+    assert modes((), environment) == ("refuse", "refuse")
+    assert modes([f"--SentinelKernel.preflight={text}"]) == ("refuse", "off")
+    assert modes((), {"SENTINEL_PREFLIGHT": "", "SENTINEL_DANGEROUS": " Off "}) == ("advise", "off")
 
 
 def test_a_lab_s_word_is_the_least(monkeypatch: pytest.MonkeyPatch) -> None:

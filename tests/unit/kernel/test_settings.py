@@ -14,7 +14,6 @@ from sentinel_kernel.kernel.settings import (
     language,
     mapping_files,
     read_settings,
-    wants_spare,
     worker_environment,
 )
 from sentinel_kernel.kernel.spawning import supervisor_environment
@@ -163,7 +162,41 @@ def test_a_connection_file_of_no_use_is_named(tmp_path: Path, text: str) -> None
     ],
 )
 def test_spare_is_kept_where_no_hub_shares_the_memory(environment: dict[str, str], *, kept: bool) -> None:
-    assert wants_spare(environment) is kept
+    assert read_settings(["-f", "/k.json"], environment, "/").spare is kept
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "field", "in_force"),
+    [
+        ("SENTINEL_PREFLIGHT", "refuze", "preflight", "refuse"),
+        ("SENTINEL_DANGEROUS", "yes", "dangerous", "refuse"),
+        ("SENTINEL_COMMIT", "all", "commit", "none"),
+        ("SENTINEL_ASK", "maybe", "ask_seconds", 0.0),
+        ("SENTINEL_ASK", "-5", "ask_seconds", 0.0),
+        ("SENTINEL_SPARE", "perhaps", "spare", True),
+        ("SENTINEL_CELL_SUMMARY", "a\x1b[2J" + "b" * 200, "cell_summary", False),
+    ],
+)
+def test_a_value_that_there_is_not_means_the_strictest_and_is_told(
+    variable: str, value: str, field: str, in_force: object
+) -> None:
+    settings = read_settings(["-f", "/k.json"], {variable: value}, "/")
+    assert getattr(settings, field) == in_force
+    ((english, chinese),) = settings.mistyped
+    for told in (english, chinese):
+        assert variable in told
+        assert value[:1] in told
+        assert "\x1b" not in told
+        assert len(told) < 300
+
+
+@pytest.mark.parametrize("value", ["never", "Person", "30", ""])
+def test_values_that_there_are_need_no_notice(value: str) -> None:
+    environment = {"SENTINEL_ASK": value, "SENTINEL_CELL_SUMMARY": "Yes", "SENTINEL_COMMIT": "NONE"}
+    settings = read_settings(["-f", "/k.json"], environment, "/")
+    assert settings.mistyped == ()
+    assert settings.ask_seconds == {"never": 0.0, "30": 30.0}.get(value, 120.0)
+    assert (settings.cell_summary, settings.commit) == (True, "none")
 
 
 def test_person_names_further_variables_that_cells_may_see() -> None:
