@@ -345,7 +345,7 @@ def _tidy(work: str, held: int) -> None:
 def alone(kept: Sequence[int]) -> int:
     """Keep nothing of the supervisor's but these descriptors, as 3 (which is returned) and the numbers after it."""
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     moved = [_beyond(descriptor) for descriptor in kept]
     for place, descriptor in enumerate(moved, _SOCKET):

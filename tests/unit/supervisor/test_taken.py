@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 from waiting import wait_until
 
+from sentinel_kernel.supervisor.live_mounts import alone
 from sentinel_kernel.supervisor.network import epolls
 from sentinel_kernel.supervisor.network.epolls import Unwatched, Watches
-from sentinel_kernel.supervisor.network.taken import let_go
+from sentinel_kernel.supervisor.network.taken import close_file, let_go
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +79,21 @@ def test_without_that_its_close_waits() -> None:
             wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "S", "the close waits")
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_an_alarm_ends_a_process_that_works_by_itself_though_such_a_file_was_closed(by_itself: bool) -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            close_file(os.dup(0))
+            if by_itself:
+                alone(())
+            signal.raise_signal(signal.SIGALRM)
+        finally:
+            os._exit(0)
+    # Positive control: with what the fork has taken over it goes on.
+    assert os.waitpid(pid, 0)[1] == (signal.SIGALRM if by_itself else 0)
 
 
 @contextlib.contextmanager
