@@ -39,8 +39,9 @@ class _Known(MutableRecord):
 class Names:
     """The names of one sandbox."""
 
-    def __init__(self) -> None:
-        """Know nothing yet."""
+    def __init__(self, learnt: Callable[[], None] = lambda: None) -> None:
+        """Know nothing yet; ``learnt`` is called whenever :meth:`of` may give another answer for an address."""
+        self._learnt = learnt
         self.resolver = Resolver()
         self._known: dict[str, _Known] = {}
         self._pins: dict[bytes, dict[str, float]] = {}
@@ -58,6 +59,8 @@ class Names:
             known.waiting.append(done)
             return
         if known is not None and now < known.until:
+            for address in known.addresses:
+                self._pin(address, name, now)
             done(known.addresses)
             return
         self._tokens = min(float(_BURST), self._tokens + (now - self._counted) * _A_SECOND)
@@ -87,6 +90,7 @@ class Names:
             done(None if found is None else entry.addresses)
 
     def _pin(self, address: bytes, name: str, now: float) -> None:
+        self._learnt()
         if len(self._pins) >= _MOST_PINS:
             self._pins.clear()
         names = self._pins.setdefault(address, {})

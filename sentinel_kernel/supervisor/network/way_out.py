@@ -66,7 +66,7 @@ class WayOut(Keeper):
         self._compared: Network | None = None
         """What the open connections were last compared with: that of the policy changes whenever that is asked for."""
         self._decided: dict[tuple[bytes, int], tuple[str, Decision]] = {}
-        """What was allowed a moment ago: a program that connects does so again."""
+        """What was allowed a moment ago: a program that connects does so again. Until a name is looked up."""
         self._decided_by: NetworkPolicy | None = None
         self._decided_until = 0.0
         self._dry = False
@@ -164,7 +164,7 @@ class WayOut(Keeper):
         self._granted = tuple(dict.fromkeys((*self._granted, *current.preparation.hosts)))
         listener, calls = current.sandbox.listener, current.handler.policy.architecture.syscalls
         self._connects = Connects(listener, calls, self._decide, self._refuse, self._connections)
-        self._names = Names()
+        self._names = Names(self._decided.clear)
         datagrams, streams = (current.sandbox.sockets.get(name) for name in ("dns-udp", "dns-tcp"))
         if datagrams is not None:
             self._stub = NameStub(

@@ -70,6 +70,38 @@ def test_without_the_machines_addresses_the_last_known_ones_count_or_nothing_is_
     assert answers == []
 
 
+def test_hosts_at_one_address_are_told_by_the_name_that_was_looked_up_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(way_out, "own_addresses", frozenset)
+    monkeypatch.setattr(way_out, "_DECIDED_SECONDS", 3600.0)
+    made: Any = way_out.WayOut(None, lambda _: None)  # type: ignore[arg-type]
+    hosts = ("a.example.org:443", "b.example.org:443")
+    network = SimpleNamespace(allow=True, hosts=hosts, allow_dns=True)
+    preparation = SimpleNamespace(
+        plan=SimpleNamespace(fenced=True), profile=SimpleNamespace(network=network), hosts=()
+    )
+    handler = SimpleNamespace(policy=SimpleNamespace(architecture=SimpleNamespace(syscalls={})))
+    sandbox = SimpleNamespace(listener=None, sockets={})
+    made.sandbox_ready(SimpleNamespace(preparation=preparation, handler=handler, sandbox=sandbox), 1)
+    asked: list[str] = []
+
+    def look_up(name: str, found: Any) -> None:
+        asked.append(name)
+        found((_ADDRESS,))
+
+    monkeypatch.setattr(made._names.resolver, "look_up", look_up)
+
+    def connected_after(name: str) -> list[str]:
+        made._names.look_up(f"{name}.example.org", made.policy(), lambda _: None)
+        return [made._decide(_ADDRESS, 443)[0] for _ in range(2)]
+
+    told = [connected_after(name) for name in "aba"]
+    assert told == [[f"{name}.example.org"] * 2 for name in "aba"]
+    assert asked == ["a.example.org", "b.example.org"], "the third answer is one that was kept"
+    made.close()
+
+
 @contextlib.contextmanager
 def _stub(
     policy: Any, addresses: tuple[bytes, ...] = (bytes((1, 2, 3, 4)),), unknown: Any = None
