@@ -150,7 +150,7 @@ _FOLLOWED_NAMES = (
 _FOLLOWED_FOLDERS = frozenset(
     {
         "binder", "conf", "config", "configs", "settings", "hooks", "plugins", "extensions", "group_vars", "host_vars",
-        "playbooks", "roles", "requirements",
+        "playbooks", "roles", "tasks", "handlers", "requirements",
     }
 )  # fmt: skip
 
