@@ -17,6 +17,7 @@ from sentinel_kernel.abi.landlock import SCOPES_FROM
 from sentinel_kernel.abi.resource import RLIMIT_LOCKS
 from sentinel_kernel.linux.memory import write_memory
 from sentinel_kernel.linux.process import open_thread, take_file
+from sentinel_kernel.supervisor.by_number import process_of
 from sentinel_kernel.supervisor.network.socket_calls import signed
 from sentinel_kernel.supervisor.network.taken import close_file
 from sentinel_kernel.supervisor.processes import descends, processes_below
@@ -70,12 +71,7 @@ class RungProcesses:
 
     def _is_own(self, wanted: int) -> bool:
         """Tell whether a process or thread is one of the sandbox's; its number can be another's right afterwards."""
-        try:
-            with open(f"/proc/{wanted}/status", "rb") as file:
-                process = int(file.read().partition(b"\nTgid:")[2].split(None, 1)[0])
-        except (OSError, ValueError, IndexError):
-            raise OSError(errno.ESRCH, "nobody") from None
-        return descends(process, self._first)
+        return descends(process_of(wanted), self._first)
 
     def _check(self, pidfd: int, wanted: int) -> None:
         """Raise OSError where the process of ``pidfd``, whose number was ``wanted``, is none of the sandbox's."""
@@ -110,14 +106,15 @@ class RungProcesses:
 
     def _tell_limit(self, notification: Notification, wanted: int) -> bool:
         """Tell a limit of another of the sandbox's processes: the one that was looked at, whoever has its number."""
-        pidfd = os.pidfd_open(wanted)
+        process = process_of(wanted)  # its threads share the limits
+        pidfd = os.pidfd_open(process)
         try:
-            self._check(pidfd, wanted)
+            self._check(pidfd, process)
             try:
-                limits = resource.prlimit(wanted, notification.arguments[1] & _LOW_32)
-            except ValueError:
+                limits = resource.prlimit(process, notification.arguments[1] & _LOW_32)
+            except (ValueError, OverflowError):
                 raise OSError(errno.EINVAL, "no limit") from None
-            self._check(pidfd, wanted)
+            self._check(pidfd, process)
         finally:
             os.close(pidfd)
         if self._listener.is_valid(notification.id):
