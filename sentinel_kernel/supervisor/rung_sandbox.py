@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import signal
 import socket
 import time
@@ -218,17 +219,12 @@ def start_listed(
         pid, pidfd = _first_process(word)
         undone.callback(os.close, pidfd)
         _, descriptors = exchange(report, make_filter)
-        if not os.path.exists(f"/proc/{pid}/statm"):
+        try:
+            check_seen(pid, pidfd)
+        except BootError:
             for descriptor in descriptors:
                 os.close(descriptor)
-            raise BootError(
-                "see_processes",
-                errno.ENOENT,
-                "/proc hides the sandbox's processes from the kernel itself (it is mounted with hidepid), so that no "
-                "limit could be kept.",
-                "As root: mount -o remount,hidepid=0 /proc (or gid= of a group that you are in); or have user "
-                "namespaces allowed, in which /proc is the sandbox's own.",
-            )
+            raise
         undone.pop_all()
         own_ends.pop_all()
         sandbox = ListedSandbox(
@@ -247,6 +243,29 @@ def start_listed(
         )
         let_go(report, own_liveness)
         return sandbox
+
+
+def check_seen(pid: int, pidfd: int) -> None:
+    """Look whether /proc shows a process, whose ``pidfd`` this is.
+
+    Raises:
+        BootError: it does not, or the process has ended.
+
+    """
+    if os.path.exists(f"/proc/{pid}/statm"):
+        return
+    ended = select.poll()
+    ended.register(pidfd, select.POLLIN)
+    if ended.poll(0):
+        raise BootError(DIED, 0, "The set-up process was killed at once.")
+    raise BootError(
+        "see_processes",
+        errno.ENOENT,
+        "/proc hides the sandbox's processes from the kernel itself (it is mounted with hidepid), so that no limit "
+        "could be kept.",
+        "As root: mount -o remount,hidepid=0 /proc (or gid= of a group that you are in); or have user namespaces "
+        "allowed, in which /proc is the sandbox's own.",
+    )
 
 
 def _first_process(word: socket.socket) -> tuple[int, int]:

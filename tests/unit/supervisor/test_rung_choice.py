@@ -13,6 +13,7 @@ from sentinel_kernel.errors import BootError
 from sentinel_kernel.supervisor import rung_choice, rung_sandbox, strays
 from sentinel_kernel.supervisor.certificates import PLACE
 from sentinel_kernel.supervisor.channels import LESSER
+from sentinel_kernel.supervisor.sandbox import DIED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,3 +86,20 @@ def test_a_note_that_was_removed_during_the_start_is_there_afterwards(
 def _wait_for(process: int) -> None:
     with contextlib.suppress(ChildProcessError):
         os.waitpid(process, 0)
+
+
+def test_a_process_that_is_not_in_proc_has_ended_or_is_hidden() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    pidfds = [os.pidfd_open(pid), os.pidfd_open(os.getpid())]
+    os.waitpid(pid, 0)
+    steps = []
+    for pidfd in pidfds:
+        with pytest.raises(BootError) as caught:
+            rung_sandbox.check_seen(pid, pidfd)
+        steps.append(caught.value.step)
+    rung_sandbox.check_seen(os.getpid(), pidfds[1])  # positive control
+    for pidfd in pidfds:
+        os.close(pidfd)
+    assert steps == [DIED, "see_processes"]
