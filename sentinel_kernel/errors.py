@@ -53,7 +53,7 @@ class BootError(SentinelError):
         super().__init__(message, remedy)
         self.step = step
         self.errno = errno
-        self.lesser = ""
+        self.lesser: BootError | None = None
         """Why a lesser rung of the isolation ladder could not be had either, where it was tried."""
 
 

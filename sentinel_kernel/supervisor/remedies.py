@@ -25,10 +25,10 @@ def describe(error: SentinelError) -> dict[str, Any]:
     step = getattr(error, "step", "prepare")
     number = getattr(error, "errno", None) or None
     cause_en, cause_zh, remedy_en, remedy_zh = _words(step, number, error)
-    if isinstance(error, BootError) and error.lesser:
-        lesser = error.lesser
-        cause_en += f" Nor could a lesser sandbox be made, on the landlock rung: {lesser}"
-        cause_zh += f" 较低的 landlock 级别也无法建立：{lesser}"
+    if isinstance(error, BootError) and error.lesser is not None:
+        lesser_en, lesser_zh = _lesser_words(error.lesser)
+        cause_en += f" Nor could a lesser sandbox be made, on the landlock rung: {lesser_en}"
+        cause_zh += f" 较低的 landlock 级别也无法建立：{lesser_zh}"
     return {
         "step": step,
         "errno": number,
@@ -107,6 +107,18 @@ def _words(  # noqa: PLR0911 - one return a kind of failure
         # A repair that names the very place is better in another language than none.
         error.remedy or "请运行 `sentinel-kernel doctor`：它会逐项检查并给出修复方法。",
     )
+
+
+def _lesser_words(error: BootError) -> tuple[str, str]:
+    """Return in both languages why the landlock rung could not be had, and what to do about that."""
+    english = f"{error.message} {error.remedy}".strip()
+    if error.step == "see_processes":
+        return english, (
+            "/proc 以 hidepid 方式挂载，连内核自身也看不到沙箱的进程，因此任何限制都无法得到保证。"
+            "请以 root 身份执行：mount -o remount,hidepid=0 /proc（或用 gid= 指定您所在的组）；"
+            "或者允许用户命名空间，那样沙箱就有自己的 /proc。"
+        )
+    return english, english  # words for the very failure are better in another language than none
 
 
 def _profile_words(error: ProfileError) -> tuple[str, str, str, str]:

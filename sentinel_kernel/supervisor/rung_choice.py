@@ -91,7 +91,7 @@ def start_lesser(
         return _start(preparation, package_directory, why, make_filter, backend, fault)
     except BootError as error:
         if error is not why:
-            why.lesser = f"{error.message} {error.remedy}".strip()
+            why.lesser = error
         raise why from None
 
 

@@ -524,7 +524,7 @@ def test_where_the_supervisor_can_not_see_them_nothing_runs(someone: Identity, p
         supervised.start(place / "work", payload=["/bin/true"])
         told = supervised.wait("unavailable")
     assert "hidepid" in told["cause_en"], told
-    assert "hidepid" in told["cause_zh"]
+    assert "/proc 以 hidepid 方式挂载" in told["cause_zh"]
 
 
 def test_without_landlock_either_nothing_runs(someone: Identity, place: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +14,7 @@ from sentinel_kernel.policy.profile import find_profile
 from sentinel_kernel.policy.shipped import shipped_directory
 from sentinel_kernel.supervisor.hidden_places import saved_files
 from sentinel_kernel.supervisor.remedies import describe
+from sentinel_kernel.supervisor.rung_sandbox import check_seen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +44,24 @@ def test_a_profile_that_there_is_not_is_corrected_where_it_is_named() -> None:
         assert "mistake" not in told[f"cause_{language}"]
         assert "SENTINEL_PROFILE" in told[f"remedy_{language}"]
         assert "web" in told[f"remedy_{language}"]
+
+
+def test_processes_that_proc_hides_are_told_in_both_languages() -> None:
+    full = BootError("clone", errno.EPERM, "No.")
+    alone = describe(full)
+    pidfd = os.pidfd_open(os.getpid())
+    with pytest.raises(BootError) as caught:
+        check_seen(0x7FFFFFFF, pidfd)  # no process has this number
+    os.close(pidfd)
+    full.lesser = caught.value
+    told = describe(full)
+    for language in ("en", "zh"):
+        assert told[f"cause_{language}"].startswith(alone[f"cause_{language}"])
+        for word in ("hidepid", "mount -o remount,hidepid=0 /proc"):
+            assert word in told[f"cause_{language}"]
+    added = told["cause_zh"].removeprefix(alone["cause_zh"])
+    assert not re.search(r"(?:[A-Za-z]+ ){3}", added), "no English sentence"
+    assert re.search(r"(?:[A-Za-z]+ ){3}", told["cause_en"])  # positive control
 
 
 def test_a_notebook_in_the_folder_of_saved_files_is_told_where_to_put_those(
