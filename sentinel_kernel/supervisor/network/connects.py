@@ -107,8 +107,12 @@ class Connects:
                 return self._connect(notification, request, own)
             return self._others.answer(name, notification, request, own)
         finally:
-            let_go(own, *self._given)
-            self._given.clear()
+            self._let_go(own)
+
+    def _let_go(self, *own: socket.SocketType) -> None:
+        """Let go of the program's own socket, where there is one, and of what it was given."""
+        given, self._given = self._given, []
+        let_go(*own, *given)
 
     def _no_socket(self, notification: Notification, name: str) -> bool:
         return self._error(notification, errno.ENOTTY if name == "ioctl" else errno.ENOTSOCK)
@@ -302,9 +306,10 @@ class Connects:
         if self._is_outside(one.sock) and one.made is not None:
             number = one.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if in_time else errno.EINPROGRESS
             if number in (0, errno.EINPROGRESS):
-                self._give(one.call, one.sock, one.made, blocking=True, number=number)
-                let_go(*self._given)
-                self._given.clear()
+                try:
+                    self._give(one.call, one.sock, one.made, blocking=True, number=number)
+                finally:
+                    self._let_go()
                 return
             self.told.failed(one.made, number)
         elif self._is_outside(one.sock):

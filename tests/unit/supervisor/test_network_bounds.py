@@ -18,6 +18,7 @@ from sentinel_kernel.linux.network import end_socket, live_sockets
 from sentinel_kernel.policy.network import NetworkPolicy, parse_rule
 from sentinel_kernel.supervisor.network import connections, way_out
 from sentinel_kernel.supervisor.network.connections import Connection, Connections
+from sentinel_kernel.supervisor.network.connects import Connects
 from sentinel_kernel.supervisor.network.name_stub import NameStub
 from sentinel_kernel.supervisor.network.names import Names
 from sentinel_kernel.supervisor.network.pending import Pending, UnderWay
@@ -275,6 +276,24 @@ def test_pending_connections_of_callers_that_are_gone_are_let_go() -> None:
     valid[1] = False
     made._let_go()
     assert made._all == {}
+    made.close()
+    told.close()
+
+
+def test_a_connection_that_can_not_be_given_is_let_go_of_whatever_went_wrong() -> None:
+    def broken(*_: object, **__: object) -> bool:
+        raise MemoryError
+
+    told = Connections(lambda _: None)
+    listener: Any = SimpleNamespace(put_file=broken)
+    made: Any = Connects(listener, {}, lambda *_: ("", None), lambda *_: None, told)  # type: ignore[arg-type,return-value]
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as own:
+        sock = socket.create_connection(server.getsockname())
+        notification = SimpleNamespace(id=1, thread=os.getpid(), arguments=(own.fileno(),))
+        call: Any = SimpleNamespace(notification=notification)
+        with pytest.raises(MemoryError):
+            made._finish(UnderWay(call, sock, None, told.begin("a.example", _ADDRESS, 80, "")), True)
+        assert sock.fileno() == -1
     made.close()
     told.close()
 
