@@ -117,8 +117,6 @@ class Connections:
 
     def _tell(self, made: Connection) -> None:
         self.told.append(made)
-        if len(self.told) <= _MOST_TOLD:
-            return
         for old in self.told[:-_MOST_TOLD]:
             self._refused.pop((old.host, old.address, old.port, old.rule), None)
         del self.told[:-_MOST_TOLD]
