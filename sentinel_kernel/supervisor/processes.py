@@ -102,13 +102,19 @@ def status_of_memory(pid: int) -> bytes:
 
     """
     text = b""
-    for thread in (pid, *os.listdir(f"/proc/{pid}/task")):
+    for thread in _threads(pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             with open(f"/proc/{pid}/task/{thread}/status", "rb") as file:
                 text = file.read()
             if b"\nVmPTE:" in text:
                 break
     return text
+
+
+def _threads(pid: int) -> Iterator[int | str]:
+    """Yield a process's first thread, and then all; they are listed only where that one does not do."""
+    yield pid
+    yield from os.listdir(f"/proc/{pid}/task")
 
 
 def _told(path: str, who: Who) -> bytes:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.occurrence import limit_violation
@@ -16,10 +19,24 @@ from sentinel_kernel.supervisor import headroom, shared_mappings
 from sentinel_kernel.supervisor.headroom import Headroom
 from sentinel_kernel.supervisor.memory_use import MemoryUse
 from sentinel_kernel.supervisor.meter import Meter
-from sentinel_kernel.supervisor.processes import Process
+from sentinel_kernel.supervisor.processes import Process, status_of_memory
 from sentinel_kernel.supervisor.shared_mappings import SharedMappings
 from sentinel_kernel.supervisor.soft_memory import _words, memory_limit
 
+# Its first thread ends at the first line; the other one at the end of what it reads.
+_FIRST_ENDS = """
+import ctypes, os, threading
+read = threading.Event()
+def other():
+    read.wait()
+    while os.read(0, 1): pass
+    os._exit(0)
+threading.Thread(target=other).start()
+print(flush=True)
+os.read(0, 1)
+read.set()
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)  # exit(2), of this thread
+"""
 _NO_USE: Any = SimpleNamespace(largest=lambda _: [], held_bytes={}, shared_bytes=0)
 
 
@@ -37,6 +54,38 @@ def test_a_number_that_has_become_another_ones_is_not_killed(monkeypatch: pytest
         child.kill()
         child.wait()
         room.close()
+
+
+def test_the_threads_of_a_process_are_listed_only_where_the_first_one_has_no_memory_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed: list[str] = []
+    real = os.listdir
+
+    def listing(path: str) -> list[str]:
+        listed.append(path)
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listing)
+    with subprocess.Popen(
+        [sys.executable, "-c", _FIRST_ENDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert b"\nVmPTE:" in status_of_memory(child.pid)
+        assert listed == []
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        stat = Path(f"/proc/{child.pid}/stat")
+        wait_until(
+            lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z", "its first thread has ended"
+        )
+        assert b"\nVmPTE:" in status_of_memory(child.pid)
+        assert listed == [f"/proc/{child.pid}/task"]
+        child.stdin.close()
+    with pytest.raises(FileNotFoundError):
+        status_of_memory(child.pid)
 
 
 def test_one_of_the_sandbox_is_killed() -> None:
