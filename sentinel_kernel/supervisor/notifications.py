@@ -186,12 +186,13 @@ class NotificationHandler:
     def _answer(
         self, notification: Notification, request: Request, registers: tuple[object, ...] | None
     ) -> bool:
-        if request.copied and request.is_worker:
-            self.addressed.append((time.monotonic(), request))
         way_out = self.way_out
         fenced = way_out is not None and way_out.takes(request.number)
         if way_out is not None and fenced and self._goes_on(request):
-            if way_out.answer(notification, request):
+            answered = way_out.answer(notification, request)
+            if way_out.was_there:
+                self._note_address(request)
+            if answered:
                 self.unsettled -= way_out.at_once
                 return False
             verdict = judge(request, self._policy)
@@ -200,11 +201,17 @@ class NotificationHandler:
             return self._carry_out(notification, request, registers, verdict)
         if fenced and not self._listener.is_valid(notification.id):
             return False
+        self._note_address(request)
         verdict = judge(request, self._policy)
         rung = self.rung if verdict.kind == CONTINUE else None
         if rung is not None and rung.takes(request.number) and rung.answer(notification, request):
             return False
         return self._carry_out(notification, request, registers, verdict)
+
+    def _note_address(self, request: Request) -> None:
+        """Note a call of the worker's with an address or the like; precondition: it is known to be that one's."""
+        if request.copied and request.is_worker:
+            self.addressed.append((time.monotonic(), request))
 
     def _carry_out(
         self,

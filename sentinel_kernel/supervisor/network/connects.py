@@ -75,6 +75,8 @@ class Connects:
         self._connecting: set[bytes] = set()
         self.at_once = False
         """Whether the last call was a connection that is made by now: nothing waits for anything."""
+        self.was_there = False
+        """Whether the last call is known to have been its caller's when the socket and all before it had been read."""
         self._watches = Watches()
         self._given: list[socket.SocketType] = []
         """Sockets that the program has by now, to be let go of with its own one: closing is made safe once for both."""
@@ -91,7 +93,7 @@ class Connects:
     def answer(self, notification: Notification, request: Request) -> bool:
         """Answer a call that the policy in force allows; False where it is to go on."""
         name = self._calls[notification.number]
-        self.at_once = False
+        self.at_once = self.was_there = False
         if name == "setsockopt":
             return self._others.set_option(notification) or not self._listener.is_valid(notification.id)
         try:
@@ -101,7 +103,8 @@ class Connects:
         if own is None:
             return not self._listener.is_valid(notification.id) or self._no_socket(notification, name)
         try:
-            if not self._listener.is_valid(notification.id):
+            self.was_there = self._listener.is_valid(notification.id)
+            if not self.was_there:
                 return True  # what was read, here and before, may be another thread's
             if name == "connect":
                 return self._connect(notification, request, own)
