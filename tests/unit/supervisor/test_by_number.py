@@ -26,13 +26,20 @@ def child():
         os._exit(0)
     return pid
 
+def take_number():
+    "Have a process with the number that is meant, which is free a moment after it is seen no more."
+    while True:
+        with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+            file.write(str(meant - 1))
+        if (made := child()) == meant:
+            return
+        os.kill(made, signal.SIGKILL)
+        os.waitpid(made, 0)
+
 def become_another():
-    global meant
     os.kill(meant, signal.SIGKILL)
     os.waitpid(meant, 0)
-    with open("/proc/sys/kernel/ns_last_pid", "w") as file:
-        file.write(str(meant - 1))
-    assert child() == meant
+    take_number()
 
 def seen(pid):
     return resource.prlimit(pid, resource.RLIMIT_NOFILE)[0], os.sched_getaffinity(pid)
@@ -62,9 +69,7 @@ if what == "thread":
             os.write(ends[1], b".")
             while os.path.exists(f"/proc/{process}/task/{meant}"):
                 pass
-            with open("/proc/sys/kernel/ns_last_pid", "w") as file:
-                file.write(str(meant - 1))
-            assert child() == meant
+            take_number()
         return real_set(*arguments)
     os.pidfd_open, os.sched_setaffinity = older, taken
     try:
