@@ -19,11 +19,13 @@ from sentinel_kernel.errors import BootError, ProfileError, SentinelError
 from sentinel_kernel.kernel.settings import language, profile_directories
 from sentinel_kernel.kernel.spawning import spawn
 from sentinel_kernel.policy.compiled import compile_policy
+from sentinel_kernel.policy.plan import PythonPaths
 from sentinel_kernel.policy.profile import find_profile, list_profiles, load_profile
 from sentinel_kernel.policy.rung import FULL, LANDLOCK
 from sentinel_kernel.policy.shipped import shipped_directory
 from sentinel_kernel.probes import Finding, applicable, run_probe
 from sentinel_kernel.supervisor import interpreter, protocol
+from sentinel_kernel.supervisor.data_folders import data_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -130,10 +132,11 @@ def _own_profiles() -> Iterator[Finding]:
             ok, detail = False, error.message if path in error.message else f"{path}: {error.message}"
             remedy = error.remedy or f"Correct the file at {error.json_path}."
         else:
-            absent = [mount.path for mount in profile.filesystem.mounts if not os.path.exists(mount.path)]
-            if absent:
-                ok, detail = False, f"{path}: it shows {', '.join(absent)}, which is not there"
-                remedy = "Create it, or correct its path in filesystem.mounts."
+            python = PythonPaths(sys.executable, sys.prefix, sys.base_prefix, ())
+            try:
+                data_folders(profile, "", os.path.realpath(os.path.expanduser("~")), (), python)
+            except BootError as error:
+                ok, detail, remedy = False, f"{path}: {error.message}", error.remedy
         yield Finding(
             f"profile {name}", f"the profile {name}", "kernels that are to use it", False, ok, detail, remedy
         )

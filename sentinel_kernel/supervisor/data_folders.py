@@ -49,9 +49,10 @@ def data_folders(
             raise _error(errno.EBUSY, f"{named} is the notebook's own folder.", remedy)
         why = objection(real, mount.mode, around)
         if why is not None:
+            about = f" ({why.detail})" if why.detail not in (named, real) else ""
             what = {
-                "secret": f"{named} is hidden from every cell ({why.detail}).",
-                "host_runs": f"Programs of the host would run or obey what cells write to {named} ({why.detail}).",
+                "secret": f"{named} is hidden from every cell{about}.",
+                "host_runs": f"Programs of the host would run or obey what cells write to {named}{about}.",
             }
             remedy = (
                 'Write "mode": "ro" or "overlay".' if why.code == "host_runs" else "Name a folder of data."

@@ -97,7 +97,7 @@ def test_profiles_and_explain_say_the_same(profile: str, capsys: pytest.CaptureF
 
 
 def own_profiles(folder: Path) -> None:
-    """Write a good profile and three with a mistake each."""
+    """Write a good profile and some with a mistake each."""
     place = folder / "sentinel-kernel" / "profiles"
     place.mkdir(parents=True)
     mount = {"path": "/nowhere/data", "mode": "ro"}
@@ -106,6 +106,7 @@ def own_profiles(folder: Path) -> None:
         ("mistyped", {"extends": "strct"}),
         ("unknown", {"extends": "strict", "memory": 3}),
         ("absent", {"extends": "strict", "filesystem": {"mounts": [mount]}}),
+        ("obeyed", {"extends": "strict", "filesystem": {"mounts": [{"path": "~/", "mode": "rw"}]}}),
     ):
         (place / f"{name}.json").write_text(json.dumps(content))
 
@@ -125,6 +126,7 @@ def test_doctor_tries_profiles_and_kernels_of_ones_own(
     assert "Did you mean 'strict'?" in found["profile mistyped"].remedy
     assert not found["profile unknown"].ok
     assert "/nowhere/data" in found["profile absent"].detail
+    assert "run or obey" in found["profile obeyed"].detail
     assert "There is no interpreter /nowhere/bin/python" in found["kernel gone"].detail
     assert all(finding.ok or finding.remedy for finding in found.values())
 
