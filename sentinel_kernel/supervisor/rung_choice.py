@@ -21,6 +21,7 @@ from sentinel_kernel.supervisor.filter import RungRules
 from sentinel_kernel.supervisor.path_lists import close_folders, make_lists, open_folders
 from sentinel_kernel.supervisor.private_folder import make_private_folders
 from sentinel_kernel.supervisor.remedies import describe
+from sentinel_kernel.supervisor.sandbox import DIED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def start_lesser(
     try:
         return _start(preparation, package_directory, why, make_filter, backend, fault)
     except BootError as error:
+        if error.step == DIED:
+            raise  # somebody killed it: that says nothing of the rung, and it is started again
         if error is not why:
             why.lesser = error
         raise why from None
