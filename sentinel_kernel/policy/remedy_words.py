@@ -60,7 +60,11 @@ _CHANGED = Text(
     "%sentinel_explain 可显示按此修改后的完整单元格。",
 )
 _CHANGED_HERE = Text("The whole cell with that change is below.", "按此修改后的完整单元格见下方。")
-_CODE = Text(f"{{0}}. {_CHANGED.en}", _CHANGED.zh)
+_CODE = Text(f"{{0}}. {_CHANGED.en}", f"{{0}}{_CHANGED.zh}")
+_OWN_LIMIT = Text(
+    f"Write `{{0}}` in the line in which the cell sets limits itself. {_CHANGED.en}",
+    f"在单元格自行设定限制的那一行写 `{{0}}`。{_CHANGED.zh}",
+)
 _TWO_LINES = Text(
     "Put two lines on top of the cell: `{0}` and below it `{1}`. You are asked whether it may be reached. "
     f"{_CHANGED.en}",
@@ -231,8 +235,12 @@ def _of_first(remedy: Remedy, violation: Violation) -> Text:  # noqa: PLR0911 - 
     if remedy.kind == "code" and remedy.why == ALLOW_AFRESH:
         lines = (remedy.code or "").split("\n")
         return _filled(_TWO_LINES, *lines[:2])
+    if remedy.kind == "code" and remedy.text.startswith("%sentinel_limit "):
+        return _filled(_OWN_LIMIT, remedy.text)
     if remedy.kind == "code":
-        return _filled(_CODE, remedy.text)
+        # What is changed is said in English alone; why that runs tells it in Chinese (as rendering.remedy_text does).
+        why = remedy.why.zh if remedy.why is not None else remedy.text
+        return Text(_CODE.en.format(remedy.text), _CODE.zh.format(why))
     if remedy.why == INSTALL_TYPED:
         return _COMMAND_TYPED
     return _COMMAND_UNSURE if remedy.why == INSTALL_UNSURE else _COMMAND
