@@ -74,6 +74,11 @@ class RepairTools:
     async def suggest_repair(self, _job: Job, arguments: Json) -> Answer:
         """Return the code changed so that it runs, or the line to put on top of it; checked, or none."""
         code = str(arguments["original_code"])
+        if not arguments.keys() & {"violation_id", "syscall"}:
+            raise SentinelError(
+                "Give violation_id or syscall: one of them is needed.",
+                "run_cell and recent_violations tell the id of each violation.",
+            )
         violation = self._violation(arguments.get("violation_id"))
         profile = str(violation.profile) if violation is not None else self._profile(arguments)
         leeway = await self._leeway(profile, arguments.get("kernel", DEFAULT_KERNEL))

@@ -325,7 +325,7 @@ TRANSLATE_OUTPUT = result(
 )
 REPAIR_INPUT = arguments(
     {
-        "syscall": _CALL,
+        "syscall": {**_CALL, "description": f"Needed where there is no violation_id. {_CALL['description']}"},
         "original_code": {
             "type": "string",
             "description": "Needed: the whole cell that was refused.",
@@ -343,8 +343,7 @@ REPAIR_INPUT = arguments(
         },
         "path": _PATH,
         "kernel": KERNEL,
-    },
-    ["syscall"],
+    }
 )
 REPAIR_OUTPUT = result(
     {

@@ -27,12 +27,7 @@ def attempt(helper: Assistant, program: Program) -> tuple[bool, str]:
         if not told["violations"]:
             return False, f"no violation: {told['hint'] or told['error']}"
         violation = told["violations"][-1]
-        repair = helper.data(
-            "suggest_repair",
-            syscall=violation["syscall"] or violation["cause"],
-            original_code=code,
-            violation_id=violation["id"],
-        )
+        repair = helper.data("suggest_repair", original_code=code, violation_id=violation["id"])
         steps.append(f"{violation['cause']}: {repair['magic'] or (repair['code'] and 'changed code')}")
         if repair["repaired_code"] is None:
             break

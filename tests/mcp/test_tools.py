@@ -281,6 +281,7 @@ def test_a_scan_names_lines_and_runs_nothing(helper: Assistant, workspace: Path)
         ("scan", {"code": "1", "path": "x.py"}, "Give one of"),
         ("explain_profile", {}, "The argument 'profile' is missing."),
         ("explain_profile", {"name": "strict", "profile": "web"}, "'profile' and 'name': they mean the same"),
+        ("suggest_repair", {"original_code": "1"}, "Give violation_id or syscall: one of them is needed."),
         ("suggest_repair", {"syscall": "socket"}, "The argument 'original_code' is missing."),
         ("suggest_repair", {"syscall": "socket", "code": ""}, "code: it is empty"),
         ("explain_profile", {"name": "strict", "syscall": "no_call"}, "is no system call of Linux"),

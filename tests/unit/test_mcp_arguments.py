@@ -8,17 +8,20 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from sample_violations import occurred
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.mcp import repair_tools
 from sentinel_kernel.mcp.argument_check import by_one_name, check_arguments
+from sentinel_kernel.mcp.recent import Recent
 from sentinel_kernel.mcp.server import McpServer
 from sentinel_kernel.mcp.tool_list import TOOLS
 from sentinel_kernel.mcp.tool_schemas import ALIASES
+from sentinel_kernel.policy.leeway import Leeway
+from sentinel_kernel.policy.profile import load_profile
 
 if TYPE_CHECKING:
     from sentinel_kernel.mcp.asking import Job
-    from sentinel_kernel.mcp.recent import Recent
 
 _PAIRS = [(tool, alias, name) for tool, names in ALIASES.items() for alias, name in names.items()]
 
@@ -37,6 +40,31 @@ def test_either_name_will_do_and_both_are_in_the_schema(tool: str, alias: str, n
         by_one_name(rest, ALIASES[tool])
     with pytest.raises(SentinelError, match="they mean the same"):
         by_one_name({alias: "strict", name: "strict"}, ALIASES[tool])
+
+
+def test_a_repair_is_asked_for_by_the_violation_alone_or_by_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (schema,) = (one.input_schema for one in TOOLS if one.name == "suggest_repair")
+    code = {"original_code": "1"}
+    for given in ({"violation_id": "v"}, {"syscall": "socket"}, {}):
+        check_arguments(schema, {**code, **given})
+    assert "violation_id" in schema["properties"]["syscall"]["description"]
+    violation = occurred("memory")
+    recent = Recent()
+    recent.add("main", [violation.to_json()])
+    check: Any = SimpleNamespace(known_profile=str, found=lambda *_: [])
+    pool: Any = SimpleNamespace(kernels=[])
+    profiles: Any = SimpleNamespace(settings=dict)
+    tools = repair_tools.RepairTools(pool, profiles, check, recent, "en")
+    monkeypatch.setattr(
+        repair_tools, "leeway_in_force", lambda *_: Leeway(profiles=(load_profile("strict"),))
+    )
+    job = cast("Job", None)
+    told = asyncio.run(tools.suggest_repair(job, {**code, "violation_id": violation.id}))
+    assert told.content["cause"] == "memory"
+    with pytest.raises(SentinelError, match="Give violation_id or syscall"):
+        asyncio.run(tools.suggest_repair(job, code))
 
 
 def test_a_tool_that_fails_on_what_it_was_given_answers_with_an_error() -> None:
