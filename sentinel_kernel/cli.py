@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel import __version__
 from sentinel_kernel.errors import SentinelError
@@ -68,10 +68,14 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return doctor.main(as_json=arguments.json)
 
 
-def _profiles(_: argparse.Namespace) -> int:
+def _profiles(arguments: argparse.Namespace) -> int:
     from sentinel_kernel.kernel.settings import profile_directories  # noqa: PLC0415
     from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415
 
+    if arguments.names:
+        print("\n".join(_summary(_load(name)) for name in arguments.names))
+        print(f"sentinel-kernel explain {arguments.names[0]} [SYSCALL] tells what it does with system calls.")
+        return 0
     status = 0
     for name in list_profiles(profile_directories(os.environ)):
         try:
@@ -113,10 +117,21 @@ def _summary(profile: Profile) -> str:
     return "\n  ".join([profile.name, profile.description, *lines]) + "\n"
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose commands, made as parsers of the same class, tell of too much in their own usage."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401 - argparse's
+        """Parse; what is left over is of the command that was named, not of the whole program."""
+        parsed, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return parsed, left
+
+
 def _parser() -> argparse.ArgumentParser:
     from sentinel_kernel.cli_audit import add_commands  # noqa: PLC0415 - as above
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="sentinel-kernel",
         description="A Jupyter kernel that runs cells in a rootless Linux sandbox and explains each refusal.",
     )
@@ -148,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_doctor)
 
     command = commands.add_parser("profiles", help="list the profiles and what each allows")
+    command.add_argument("names", metavar="NAME", nargs="*", default=[], help="these alone (default: all)")
     command.set_defaults(run=_profiles)
 
     command = commands.add_parser("explain", help="tell what a profile does with a system call, and why")

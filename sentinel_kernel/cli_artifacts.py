@@ -53,7 +53,9 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse's own, which
 
     command = below.add_parser("restore", help="copy saved files to the folder they are from, or another")
     command.add_argument("name", metavar="NAME")
-    command.add_argument("paths", metavar="PATH", nargs="*", help="files, folders or globs (default: all)")
+    command.add_argument(
+        "paths", metavar="PATH", nargs="*", default=[], help="files, folders or globs (default: all)"
+    )
     command.add_argument("--to", metavar="FOLDER", help="another folder than the notebook's")
     for name, words in _WORDS.items():
         if name != "delete":
@@ -64,7 +66,7 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse's own, which
     command = below.add_parser(
         "prune", help="delete what is older, or more, than is to be kept, or what is named"
     )
-    command.add_argument("names", metavar="NAME", nargs="*")
+    command.add_argument("names", metavar="NAME", nargs="*", default=[])
     command.add_argument(
         "--days", type=float, metavar="N", help="keep N days (default: SENTINEL_ARTIFACTS_DAYS, or 90)"
     )

@@ -65,8 +65,14 @@ def _add(arguments: argparse.Namespace) -> int:
 
 
 def _list(_: argparse.Namespace) -> int:
-    for name in _wheels(_folder()):
+    folder = _folder()
+    found = _wheels(folder)
+    for name in found:
         print(name)
+    if not found:  # not among the names, which programs read
+        print(
+            f"No wheels are in {folder}: `sentinel-kernel wheels add PACKAGE` fetches some.", file=sys.stderr
+        )
     return 0
 
 

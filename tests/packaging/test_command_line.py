@@ -37,6 +37,49 @@ def test_profiles_lists_each_with_what_it_allows(capsys: pytest.CaptureFixture[s
     assert "1 processor" in strict
 
 
+def test_profiles_shows_those_that_are_named_and_names_what_tells_more(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["profiles", "strict"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("strict\n")
+    assert "datascience\n" not in shown
+    assert "sentinel-kernel explain strict" in shown
+    assert cli.main(["profiles", "no-such"]) == 1
+    assert "no-such" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", [["doctor", "more"], ["artifacts", "list", "more"], ["audit", "show", "1", "more"]]
+)
+def test_too_much_is_told_with_the_commands_own_usage(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        cli.main(command)
+    assert raised.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"usage: sentinel-kernel {' '.join(command[:-1]).removesuffix(' 1')} ")
+    assert "unrecognized arguments: more" in said
+
+
+def test_what_may_be_left_out_is_not_said_to_be_required(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["artifacts", "restore"])
+    assert capsys.readouterr().err.endswith("the following arguments are required: NAME\n")
+
+
+def test_where_no_wheels_are_it_is_said_beside_the_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cli.main(["wheels", "list"]) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"No wheels are in {tmp_path}" in told.err
+    assert "sentinel-kernel wheels add PACKAGE" in told.err
+
+
 def test_explain_tells_action_and_rule_of_one_call(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", "strict", "mount"]) == 0
     shown = capsys.readouterr().out
