@@ -34,6 +34,11 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     command = commands.add_parser("list", help="list executions, newest first")
     _add_times(command)
     command.add_argument("--refused", action="store_true", help="only those in which something was refused")
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="also pages that clients fetch for themselves, such as %%sentinel_limit",
+    )
     command.add_argument("--limit", type=int, default=30, metavar="N", help="at most N (default: 30)")
     command.set_defaults(run=_list)
 
@@ -102,6 +107,7 @@ def _list(arguments: argparse.Namespace) -> int:
             since_ms=_time(arguments.since),
             until_ms=_time(arguments.until),
             refused=arguments.refused,
+            pages=arguments.all,
             limit=arguments.limit,
         )
     print(f"{'id':>8}  {'begun':19}  {'seconds':>8}  {'status':9}  {'profile':12}  {'refused':>7}  code")

@@ -14,6 +14,9 @@ Row = dict[str, "Any"]
 _EXECUTIONS = (
     "SELECT executions.*, runs.kernel, runs.workspace FROM executions LEFT JOIN runs ON runs.id = run_id"
 )
+_WORK = "NOT (coalesce(silent, 0) AND coalesce(command, '') IN ('%sentinel_limit', '%sentinel_files --json'))"
+"""Pages that a client (the MCP server) fetches for itself, beside the history, run nobody's code and change nothing."""
+
 # A flood is several rows, the first with all that is known at once, later ones with counts, the line, the words: max()
 # passes over what is NULL.
 _REFUSALS = """
@@ -36,9 +39,10 @@ def executions(
     until_ms: int | None = None,
     run_id: str | None = None,
     refused: bool = False,
+    pages: bool = False,
     limit: int = 50,
 ) -> list[Row]:
-    """Return the newest executions, newest first."""
+    """Return the newest executions, newest first; ``pages``: with those that clients fetch for themselves."""
     conditions, values = [], []
     for condition, value in (
         ("start_ts >= ?", since_ms),
@@ -50,6 +54,8 @@ def executions(
             values.append(value)
     if refused:
         conditions.append("refusals > 0")
+    if not pages:
+        conditions.append(_WORK)
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return _rows(connection, f"{_EXECUTIONS}{where} ORDER BY executions.id DESC LIMIT ?", [*values, limit])
 
@@ -123,16 +129,17 @@ def samples(
 def totals(connection: sqlite3.Connection, run_id: str) -> Row:
     """Return what a run came to: executions, failed and killed ones, refusals, kinds of refused calls.
 
+    Pages that clients fetch for themselves are no executions here, as in executions().
     What no call was refused for (a hidden path, an absent package) is listed with the refusals, and not counted.
     """
     row = _rows(
         connection,
-        """
+        f"""
         SELECT count(*) AS executions, coalesce(sum(status = 'error'), 0) AS failed,
             coalesce(sum(status = 'killed'), 0) AS killed, max(mem_peak_bytes) AS mem_peak_bytes,
             sum(cpu_seconds) AS cpu_seconds
-        FROM executions WHERE run_id = ?
-        """,
+        FROM executions WHERE run_id = ? AND {_WORK}
+        """,  # noqa: S608 - a condition of ours
         [run_id],
     )[0]
     refused = """

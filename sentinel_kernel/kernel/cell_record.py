@@ -43,11 +43,16 @@ def begin_fields(cell: Cell) -> Json:
 
 
 def end_fields(cell: Cell) -> Json:
-    """Return the fields of OP_END_CELL: what the worker itself said of the cell's end."""
+    """Return the fields of OP_END_CELL: what the worker itself said of the cell's end.
+
+    Its reply decides where there is one: not every error is shown as one (IPython prints those of its magics), and one
+    that is shown may have been caught.
+    """
+    status = cell.status or ("error" if cell.ename else "ok")
     return {
         "msg_id": cell.request.msg_id[:_NAME_CHARACTERS],
-        "status": "error" if cell.ename else "ok",
-        "ename": cell.ename,
+        "status": status,
+        "ename": "" if status == "ok" else cell.ename,
         "execution_count": cell.execution_count,
         "explained": cell.explained,
     }
@@ -58,6 +63,14 @@ def error_name(parts: list[Part]) -> str:
     with contextlib.suppress(ProtocolError):
         return text_of(decode(parts[CONTENT], _ERROR_BYTES), "ename")[:_NAME_CHARACTERS] or "error"
     return "error"
+
+
+def take_reply(cell: Cell, content: Json) -> None:
+    """Take from a reply's ``content`` how ``cell`` ended; what the protocol does not know counts as an error."""
+    status = content.get("status")
+    cell.status = status if status in ("ok", "aborted") else "error"
+    if cell.status == "error":
+        cell.ename = text_of(content, "ename")[:_NAME_CHARACTERS] or cell.ename or "error"
 
 
 def words_fields(violation: Json) -> Json:

@@ -89,6 +89,8 @@ class Cell(MutableRecord):
     """What preflight has to say of it (advice.py)."""
     ename: str = ""
     """The class of the exception that it ended with, as the worker says."""
+    status: str = ""
+    """How it ended, as the worker's reply says (ok, error, aborted); empty where there is none."""
     store_history: bool = True
     dry_run: MagicLine | None = None
     """The line that makes it one."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.kernel import host_comms, words
-from sentinel_kernel.kernel.cell_record import end_fields, error_name
+from sentinel_kernel.kernel.cell_end import CellEnd
+from sentinel_kernel.kernel.cell_record import error_name, take_reply
 from sentinel_kernel.kernel.failure_sign import METADATA_KEY, bears_report
 from sentinel_kernel.kernel.limit_signs import note_signs
 from sentinel_kernel.kernel.limits import QUOTA
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
 MESSAGES_A_TURN = 64
 STATUS_BYTES = 64 * 1024
 REPLY_BYTES = 512 * 1024 * 1024
-REPLY_SECONDS = 5.0
-"""How long after its idle a cell's reply may be on its way. The worker sends it first, on another channel."""
-
 _ABOUT_CELLS = frozenset({"status", "execute_input", "clear_output"})
 _OUTPUTS = BUNDLES | {"stream", "error"}
 _SPEAKING = frozenset({"stream", "error"})
@@ -53,9 +51,7 @@ class WorkerSide:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._held_idle: tuple[Cell, list[Part], list[Part]] | None = None
-        """An idle that waits until its cell's violations are shown with their final counts."""
-
+        self._end = CellEnd(host)
         self._last_words = False
         """The worker is gone: what it said last waits for nobody."""
 
@@ -82,7 +78,7 @@ class WorkerSide:
 
     def read_rest(self) -> None:
         """Forward what a worker that is gone had still sent, and the idle that is held back."""
-        self._release_idle()
+        self._end.release()
         for cell in self._host.execution.running.values():
             cell.send_reply()
         inner = self._host.lifecycle.inner
@@ -94,7 +90,7 @@ class WorkerSide:
             for channel in ("iopub", "shell", "control"):
                 while inner[channel].messages:
                     self._one(channel, inner[channel].messages.popleft())
-                    self._release_idle()
+                    self._end.release()
             self._last_words = False
 
     def _takes(self, channel: str) -> bool:
@@ -105,7 +101,7 @@ class WorkerSide:
             return False  # what comes behind an error stays behind it
         if channel == "stdin" and self._host.questions.open:
             return False  # one question at a time: an answer must not go to the wrong one
-        return self._host.publisher.ready and not (channel == "iopub" and self._held_idle is not None)
+        return self._host.publisher.ready and not (channel == "iopub" and self._end.held)
 
     def _forward_some(self, channel: str, most: int) -> bool:
         """Forward up to ``most`` messages; tell whether the channel may go on."""
@@ -275,51 +271,7 @@ class WorkerSide:
             host.outbox.forward_output(topic, parts)
             return
         self._show_pages(cell)
-        self._held_idle = (cell, topic, parts)
-        fields: Json = {**end_fields(cell), "suspects": list(cell.suspects.values())}
-        if cell.dry_run is not None and host.dry_runs is not None:
-            host.dry_runs.end(cell, fields, self._release_idle)
-            return
-        # However short it was: what is told behind the idle, no frontend shows.
-        host.cell_calls.end_cell(fields, self._release_idle)
-
-    def _release_idle(self) -> None:
-        if self._held_idle is None:
-            return
-        cell, topic, parts = self._held_idle
-        self._held_idle = None
-        if cell.show_at_end and cell.violations:
-            self._host.displays.show_again(cell)
-        self._host.displays.bring_up_to_date(cell, ended=True)
-        self._host.live_status.refresh(cell.request.header)
-        self._host.summary.ends(cell)
-        self._host.gauge.cell_ends(cell)
-        cell.send_reply()
-        self._host.outbox.forward_output(topic, parts)
-        cell.idle = True
-        if cell.replied:
-            self._host.execution.finish(cell)
-        else:
-            self._host.loop.call_later(REPLY_SECONDS, lambda: self._reply_instead(cell))
-
-    def _reply_instead(self, cell: Cell) -> None:
-        """Answer a cell that ended without a reply, as where ipykernel fails itself: those behind it wait for it."""
-        host, inner = self._host, self._host.lifecycle.inner
-        if cell.replied or inner is None or host.execution.running.get(cell.request.msg_id) is not cell:
-            return
-        if not host.publisher.ready or inner["shell"].messages:
-            host.loop.call_later(REPLY_SECONDS, lambda: self._reply_instead(cell))
-            return
-        reason = "The kernel ended this cell without a reply."
-        content = {
-            "status": "error",
-            "ename": "NoReply",
-            "evalue": reason,
-            "traceback": [f"NoReply: {reason}"],
-        }
-        cell.replied = True
-        host.outbox.reply(cell.request, {**content, "execution_count": cell.execution_count or 0})
-        host.execution.finish(cell)
+        self._end.hold(cell, topic, parts, waits=not self._last_words)
 
     # --- replies and prompts
 
@@ -358,6 +310,8 @@ class WorkerSide:
         cell.answer(forward, late=bool(cell.suspects) or host.lifecycle.kept.changed())
         if cell.idle:
             host.execution.finish(cell)
+        else:
+            self._end.tell(cell)
 
     def _cell_replied(self, cell: Cell, parts: list[Part]) -> None:
         """Take note of a cell's end. A failed one aborts what came before its client could know."""
@@ -365,6 +319,7 @@ class WorkerSide:
         self._host.questions.left_open(cell)
         self._host.limits.person_asked(cell, waiting=False)
         content = decode(parts[CONTENT], REPLY_BYTES)
+        take_reply(cell, content)
         if content.get("payload"):
             self._host.leaving.replied(content)
         if content.get("status") == "error" and cell.stop_on_error and not cell.silent:

@@ -117,7 +117,7 @@ class Recorder(Keeper):
                 "cell_id": message.get("cell_id"),
                 "lines": message.get("lines"),
                 "source_sha256": message.get("code_sha256"),
-                "silent": int(message.get("silent") is True),
+                "silent": int(message.get("silent") is True or message.get("store_history") is False),
             },
         )
 

@@ -13,6 +13,7 @@ import pytest
 from audit_rows import cell, fill, looked_into, now_ms, run
 from lacking import need_module
 
+from sentinel_kernel.audit import reading
 from sentinel_kernel.audit.rows import Rows
 from sentinel_kernel.audit.schema import TABLES, open_for_writing
 from sentinel_kernel.cli import main
@@ -183,3 +184,30 @@ def test_a_missing_or_broken_database_is_an_error_with_words(
     assert "audit list" in capsys.readouterr().err
     assert audit(tmp_path / "audit.db", "export", "--format", "csv", "--table", "all") == 1
     assert audit(tmp_path / "audit.db", "export", "--output", "/proc/none/x") == 1
+
+
+def test_pages_that_a_client_fetches_for_itself_stand_beside_no_ones_cells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "audit.db"
+    connection = open_for_writing(str(path))
+    rows = Rows(connection)
+    rows.write([run()])
+    told = [
+        ("x = 1", 0),
+        ("%sentinel_limit", 1),
+        ("%sentinel_files --json", 1),
+        ("%sentinel_files --json", 0),  # typed by whoever wrote the cells
+        ("%sentinel_limit\nprint()", 1),
+        ("%sentinel_commit x.py", 1),
+    ]
+    for number, (code, silent) in enumerate(told, 1):
+        begin, *rest = cell(number, code=code, events=0)
+        rows.write([("begin", {**begin[1], "silent": silent}), *rest])
+    assert reading.totals(connection, "run-1")["executions"] == 4
+    connection.close()
+    assert audit(path, "list") == 0
+    shown = [line.split("  ")[-1] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert shown == ["%sentinel_commit x.py", "%sentinel_limit", "%sentinel_files --json", "x = 1"]
+    assert audit(path, "list", "--all") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(told)

@@ -130,6 +130,24 @@ def test_a_kernels_session_can_be_looked_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.sandbox
+def test_a_cell_has_the_status_that_its_reply_has(tmp_path: Path) -> None:
+    shows = "try:\n    1/0\nexcept ZeroDivisionError:\n    get_ipython().showtraceback()"
+    cells = {
+        "x = 1\n%nosuch": ("error", "UsageError"),  # which IPython prints
+        "x = 2\n%sentinel_status": ("error", "UsageError"),
+        shows: ("completed", "ok"),  # an error that is shown and was caught
+        "1/0": ("error", "ZeroDivisionError"),
+        "x = 3": ("completed", "ok"),
+    }
+    with audited(tmp_path, SENTINEL_SPARE="off") as (book, path):
+        for code, (status, _) in cells.items():
+            assert book.run(code).reply["status"] == ("ok" if status == "completed" else "error"), code
+        written(book)
+        found = rows(path, "SELECT command, status, result FROM executions ORDER BY id")
+        assert {code: (status, result) for code, status, result in found if code in cells} == cells
+
+
+@pytest.mark.sandbox
 def test_what_no_call_was_refused_for_is_in_it_and_not_counted_as_refused(tmp_path: Path) -> None:
     with audited(tmp_path, SENTINEL_SPARE="off") as (book, path):
         book.run("import no_such_module_of_anybody")

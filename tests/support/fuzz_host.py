@@ -190,7 +190,7 @@ def worker_message(data: bytes) -> None:
     made.sent.clear()
     channel, frames = _worker_frames(data)
     made.host.worker._one(channel, list(frames))
-    made.host.worker._release_idle()
+    made.host.worker._end.release()
     if made.count % LOOKED_AT == 0:
         for kind, parts in made.sent:
             check_client(made, kind, parts)
