@@ -21,12 +21,13 @@ from sentinel_kernel.kernel.wire import unsigned
 from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.magics import Action
     from sentinel_kernel.kernel.mounting import Mounting
+    from sentinel_kernel.kernel.network_magics import NetworkMagics
     from sentinel_kernel.kernel.wire import Json
 
 
@@ -48,6 +49,8 @@ class CellStart:
         except UsageError as error:
             self._refuse_usage(cell, str(error))
             return
+        if self._nobody_to_ask(cell, actions):
+            return
         changes = [action for action in actions if isinstance(action, LimitChange)]
         switches = [action for action in actions if isinstance(action, Switch) and action.beyond]
         beyond = [self._host.profile_switch.unreachable(cell, switch) for switch in switches]
@@ -57,6 +60,34 @@ class CellStart:
             self._refuse_usage(cell, why)
             return
         self._act(cell, actions)
+
+    def _nobody_to_ask(self, cell: Cell, actions: list[Action]) -> bool:
+        """Refuse a cell with a line that takes an answer where nobody gives one, before any of its lines acts."""
+        if self._host.lifecycle.problem is not None:
+            return False  # which is said first
+        for action in actions:
+            if isinstance(action, NetworkWanted):
+                ename, why = "NetworkError", self._network_magics().unreachable(cell, action)
+            elif isinstance(action, MountWanted):
+                ename, why = "MountError", self._mounting().unreachable(cell, action)
+            else:
+                continue
+            if why:
+                self._refusing(cell, ename, cell.magics)(why)
+                return True
+        return False
+
+    def _refusing(self, cell: Cell, ename: str, rest: Sequence[object]) -> Callable[[str], None]:
+        """Return what refuses ``cell`` at the line that has ``rest`` below it, and says what those above have done."""
+
+        def refuse(why: str) -> None:
+            from sentinel_kernel.kernel.magic_effects import in_effect  # noqa: PLC0415 - for lines that are refused
+
+            above = cell.magics[: max(0, len(cell.magics) - len(rest) - 1)]
+            text = why + in_effect(above, chinese=self._host.settings.language == "zh")
+            self.refuse(cell, {"ename": ename, "evalue": text, "traceback": [f"{ename}: {text}"]})
+
+        return refuse
 
     def _refuse_usage(self, cell: Cell, text: str) -> None:
         self.refuse(cell, {"ename": "UsageError", "evalue": text, "traceback": [f"UsageError: {text}"]})
@@ -129,35 +160,31 @@ class CellStart:
             cell.displays.append(page)
             self._act(cell, rest)
 
-        def refuse(why: str) -> None:
-            self.refuse(cell, {"ename": "FilesError", "evalue": why, "traceback": [f"FilesError: {why}"]})
-
         def current(call: Callable[..., None]) -> Callable[..., None]:
             return self._current(cell, call)
 
-        self._host.files.run(cell, wanted, current, done, refuse)
+        self._host.files.run(cell, wanted, current, done, self._refusing(cell, "FilesError", rest))
 
     def _mount(self, cell: Cell, wanted: MountWanted, rest: list[Action]) -> None:
         def done(page: Json) -> None:
             cell.displays.append(page)
             self._act(cell, rest)
 
-        def refuse(why: str) -> None:
-            self.refuse(cell, {"ename": "MountError", "evalue": why, "traceback": [f"MountError: {why}"]})
-
+        refuse = self._refusing(cell, "MountError", rest)
         self._mounting().run(cell, wanted, lambda call: self._current(cell, call), done, refuse)
 
     def _network(self, cell: Cell, wanted: NetworkWanted, rest: list[Action]) -> None:
-        from sentinel_kernel.kernel.network_magics import NetworkMagics  # noqa: PLC0415 - few ask for it
-
         def done(page: Json) -> None:
             cell.displays.append(page)
             self._act(cell, rest)
 
-        def refuse(why: str) -> None:
-            self.refuse(cell, {"ename": "NetworkError", "evalue": why, "traceback": [f"NetworkError: {why}"]})
+        refuse = self._refusing(cell, "NetworkError", rest)
+        self._network_magics().run(cell, wanted, lambda call: self._current(cell, call), done, refuse)
 
-        NetworkMagics(self._host).run(cell, wanted, lambda call: self._current(cell, call), done, refuse)
+    def _network_magics(self) -> NetworkMagics:
+        from sentinel_kernel.kernel.network_magics import NetworkMagics  # noqa: PLC0415 - few ask for it
+
+        return NetworkMagics(self._host)
 
     def _trust(self, cell: Cell, wanted: TrustWanted, rest: list[Action]) -> None:
         from sentinel_kernel.kernel.trust_output import TrustOutput  # noqa: PLC0415 - few ask for it
@@ -166,9 +193,7 @@ class CellStart:
             cell.displays.append(page)
             self._act(cell, rest)
 
-        def refuse(why: str) -> None:
-            self.refuse(cell, {"ename": "OutputError", "evalue": why, "traceback": [f"OutputError: {why}"]})
-
+        refuse = self._refusing(cell, "OutputError", rest)
         TrustOutput(self._host).run(cell, wanted, lambda call: self._current(cell, call), done, refuse)
 
     def _mounting(self) -> Mounting:
@@ -199,7 +224,7 @@ class CellStart:
 
         def permitted(why: str) -> None:
             if why:
-                self._refuse_usage(cell, why)
+                self._refusing(cell, "UsageError", rest)(why)
             else:
                 self._host.limits.change(change, self._current(cell, done))
 
@@ -211,9 +236,8 @@ class CellStart:
         def current(call: Callable[..., None]) -> Callable[..., None]:
             return self._current(cell, call)
 
-        turn = Turn(
-            cell, switch, lambda: self._act(cell, rest), lambda text: self._refuse_usage(cell, text), current
-        )
+        refuse = self._refusing(cell, "UsageError", rest)
+        turn = Turn(cell, switch, lambda: self._act(cell, rest), refuse, current)
         self._host.profile_switch.begin(turn)
 
     def _current(self, cell: Cell, call: Callable[..., None]) -> Callable[..., None]:

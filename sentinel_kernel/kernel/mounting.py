@@ -39,6 +39,12 @@ class Mounting:
 
     # --- the magic
 
+    def unreachable(self, cell: Cell, wanted: MountWanted) -> str:
+        """Return why a folder can't be had in ``cell``: nobody is asked there ("": one can)."""
+        if wanted.remove or not wanted.path or self._host.questions.reaches(cell):
+            return ""
+        return self._words.nobody(self._absolute(wanted.path))
+
     def run(
         self,
         cell: Cell,
@@ -64,10 +70,10 @@ class Mounting:
                 lambda told: refuse(self._words.refused("", told)),
             )
             return
-        path = self._absolute(wanted.path)
-        if not self._host.questions.reaches(cell):
-            refuse(self._words.nobody(path))
+        if why := self.unreachable(cell, wanted):
+            refuse(why)
             return
+        path = self._absolute(wanted.path)
 
         def failed(told: Json) -> None:
             refuse(self._words.refused(path, told))

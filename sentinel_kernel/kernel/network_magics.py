@@ -74,11 +74,18 @@ class NetworkMagics:
         if not wanted.rule:
             self._request({"do": "list"}, current, lambda told: done(self._page(told, wanted)), refuse)
             return
-        if (why := self._never(wanted.rule)) or not self._host.questions.reaches(cell):
-            refuse(why or self._nobody(wanted.rule))
+        if why := self.unreachable(cell, wanted):
+            refuse(why)
             return
-
         self._allow(cell, wanted, current, done, refuse)
+
+    def unreachable(self, cell: Cell, wanted: NetworkWanted) -> str:
+        """Return why what is wanted can't be had in ``cell``: it is never allowed, or nobody is asked ("": one can)."""
+        if not wanted.rule:
+            return ""
+        if why := self._never(wanted.rule):
+            return why
+        return "" if self._host.questions.reaches(cell) else self._nobody(wanted.rule)
 
     def _allow(
         self,
@@ -242,9 +249,9 @@ class NetworkMagics:
         why = _NO_ANSWER.get(answer, ("the answer was no", "回答为否"))
         english, chinese = ("c or f", " c 或 f") if answers is HOW else ("y", " y")
         return self._say(
-            f"{rule} was not allowed: {why[0]}. Nothing was sent and nothing has changed; the rest of the cell did "
-            f"not run. HINT → Run the cell again and answer {english} if cells may reach it, or take the line out.",
-            f"未允许 {rule}：{why[1]}。未发送任何内容，一切保持不变；单元格的其余部分没有运行。"
+            f"{rule} was not allowed: {why[0]}. Nothing was sent, and the rest of the cell did not run. "
+            f"HINT → Run the cell again and answer {english} if cells may reach it, or take the line out.",
+            f"未允许 {rule}：{why[1]}。未发送任何内容，单元格的其余部分没有运行。"
             f"HINT → 若允许访问，请重新运行单元格并回答{chinese}；否则请删除这一行。",
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from conversation import Conversation
-from live_kernel import Notebook, notebook
+from live_kernel import SECONDS, Notebook, notebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,6 +84,31 @@ def test_children_change_with_the_worker(book: Notebook) -> None:
     assert book.run(child + ask).text == "1 4096\n"
     assert _numbers(book.run(f"%sentinel_profile datascience\n{ask}").text)[1] > 4096
     assert book.run(f"%sentinel_profile strict\n{ask}\nchild.kill(); _ = child.wait()").text == "1 4096\n"
+
+
+TWO_LINES = "%sentinel_profile datascience\n%sentinel_allow pypi.org:443\nprint('ran')"
+
+
+def test_no_line_acts_where_one_below_it_takes_an_answer_that_nobody_gives(book: Notebook) -> None:
+    for code in (TWO_LINES, "%sentinel_profile datascience\n%sentinel_mount /opt"):
+        refused = book.run(code, allow_stdin=False)
+        assert refused.reply["ename"] in ("NetworkError", "MountError")
+        assert "nobody can be asked" in refused.reply["evalue"]
+        assert "taken effect" not in refused.reply["evalue"]
+        assert book.run(TRY).text == "1\n"  # strict, as before
+
+
+def test_a_no_below_a_change_says_that_the_change_stays(book: Notebook) -> None:
+    msg_id = book.send(TWO_LINES, allow_stdin=True)
+    assert "pypi.org:443" in book.client.get_stdin_msg(timeout=SECONDS)["content"]["prompt"]
+    book.client.input("n")
+    [declined] = book.collect(msg_id)
+    said = declined.reply["evalue"]
+    assert "was not allowed: the answer was no. Nothing was sent" in said
+    assert "nothing has changed" not in said
+    assert "But the line above it has taken effect, which stays: `%sentinel_profile datascience`." in said
+    assert book.run(f"{TRY}\n").text == "open\n"
+    assert book.run("%sentinel_profile strict").reply["status"] == "ok"
 
 
 @pytest.mark.parametrize("most", [98, pytest.param(1000, marks=pytest.mark.soak)])
