@@ -89,7 +89,7 @@ class Files:
                 self._host.files.count(told)
                 answered(told)
             else:
-                turn.refuse(files_page.failure_text(told, chinese=self._chinese))
+                turn.refuse(files_page.failure_text(told, turn.wanted.paths, chinese=self._chinese))
 
         if link is None or link.gone:
             took({"ok": False, "code": "no_sandbox"})

@@ -124,10 +124,12 @@ def done_page(name: str, answer: Json, *, chinese: bool) -> Json:
     return rendering.page_bundle(files_reasons.say(titles[name], chinese=chinese), parts, notes)
 
 
-def failure_text(answer: Json, *, chinese: bool) -> str:
-    """Return why a request was not carried out, and what to do."""
+def failure_text(answer: Json, typed: Sequence[str] = (), *, chinese: bool) -> str:
+    """Return why a request about the paths that were ``typed`` was not carried out, and what to do."""
     code = answer.get("code")
     told = files_reasons.reason(code, chinese=chinese)
+    if code == "no_such_path" and typed:
+        told = _not_held(answer, typed, chinese=chinese)
     hint = files_reasons.hint_for(code, chinese=chinese)
     near = [path for path in answer.get("near") or () if isinstance(path, str)]
     if near:
@@ -141,6 +143,20 @@ def failure_text(answer: Json, *, chinese: bool) -> str:
         hint = f"请输入完整路径：{named}" if chinese else f"Type the path from there: {named}"
     text = f"未执行：{told}。" if chinese else f"Not done: {told}."
     return f"{text} HINT → {hint}" if hint else text
+
+
+def _not_held(answer: Json, typed: Sequence[str], *, chinese: bool) -> str:
+    """Return of each path that was typed why nothing can be done with it: it is saved already, or not known."""
+    settled = [path for path in answer.get("settled") or () if path in typed]
+    absent = [path for path in typed if path not in settled]
+    told = []
+    if settled:
+        named = files_words.named(settled, len(settled), chinese=chinese, mark="`")
+        told.append(files_reasons.settled(named, len(settled), chinese=chinese))
+    if absent:
+        named = files_words.named(absent, len(absent), chinese=chinese, mark="`")
+        told.append(files_reasons.not_held(named, chinese=chinese))
+    return ("；" if chinese else "; ").join(told)
 
 
 def _failed_parts(failed: Json, notes: list[str], *, chinese: bool) -> list[Part]:
@@ -182,13 +198,15 @@ def _after(name: str, answer: Json, *, chinese: bool) -> list[str]:
         )
     first, _, last = str(answer.get("cell") or "").partition("-")
     if all(number.isdecimal() and number.isascii() for number in (first, last or "0")):
+        told = [part for part in (answer.get(name), answer.get("failed")) if isinstance(part, dict)]
+        what = "it" if sum(_number(part, "count") for part in told) == 1 else "them"
         if last:  # many files are held: they were not looked at between such cells
             said = (
                 f"这些是单元格 [{first}] 到 [{last}] 的更改。",
-                f"It was cells [{first}] to [{last}] that wrote them.",
+                f"It was cells [{first}] to [{last}] that wrote {what}.",
             )
         else:
-            said = f"这些是单元格 [{first}] 的更改。", f"It was cell [{first}] that wrote them."
+            said = f"这些是单元格 [{first}] 的更改。", f"It was cell [{first}] that wrote {what}."
         notes.insert(0, said[0] if chinese else said[1])
     kept = str(answer.get("kept") or "")
     if kept and set(kept) <= _ARTIFACT_CHARACTERS:

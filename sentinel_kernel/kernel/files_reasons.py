@@ -151,3 +151,19 @@ def reason(code: object, *, chinese: bool) -> str:
 def hint_for(code: object, *, chinese: bool) -> str:
     """Return what to do about it, "" where there is nothing special."""
     return say(_HINTS.get(str(code), ("", "")), chinese=chinese)
+
+
+def not_held(named: str, *, chinese: bool) -> str:
+    """Return that nothing is held at the paths that are ``named``, and nothing is there."""
+    return f"没有名为 {named} 的待提交更改" if chinese else f"no change named {named} is held"
+
+
+def settled(named: str, count: int, *, chinese: bool) -> str:
+    """Return that the ``count`` paths that are ``named`` are on this machine as cells see them."""
+    if chinese:
+        return f"{named} 在此机器上与单元格所见相同（已保存，或未更改），没有待提交的内容"
+    are, they = ("is", "it") if count == 1 else ("are", "them")
+    return (
+        f"{named} {are} on this machine as cells see {they} (saved already, or never changed), so that nothing of "
+        f"{they} is held"
+    )

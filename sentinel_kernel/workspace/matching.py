@@ -22,7 +22,7 @@ class Matching:
         self._everything = not patterns
         self._by_layer: dict[str, list[list[str]]] = {}
         for pattern in patterns:
-            layer, relative = _placed(pattern, folders)
+            layer, relative = placed(pattern, folders)
             if layer:
                 parts = [part for part in os.path.normpath(relative).split("/") if part not in ("", ".")]
                 if parts.count("**") <= _MOST_STARS and ".." not in parts:
@@ -43,7 +43,7 @@ def deeper(patterns: Sequence[str], folders: Mapping[str, str]) -> Matching:
     return Matching([f"**/{end}" for end in ends if end not in ("", ".")] or ["/"], folders)
 
 
-def _placed(pattern: str, folders: Mapping[str, str]) -> tuple[str, str]:
+def placed(pattern: str, folders: Mapping[str, str]) -> tuple[str, str]:
     """Return the layer that a pattern speaks of and the rest of it; no layer where it leads elsewhere."""
     if not pattern.startswith("/"):
         return next(iter(folders), ""), pattern

@@ -1,4 +1,4 @@
-"""What a person may have meant by paths at which nothing is held: the same names in other folders.
+"""What a person may have meant by paths at which nothing is held: the same names in other folders, or what is saved.
 
 A cell that has gone to another folder types paths from there; they are taken from the workspace all the same, as who
 carries them out does not ask a cell where it is.
@@ -6,8 +6,11 @@ carries them out does not ask a cell where it is.
 
 from __future__ import annotations
 
+import os.path
+
 from sentinel_kernel.workspace import request as asked
-from sentinel_kernel.workspace.matching import deeper
+from sentinel_kernel.workspace.layer import folder_of, status_of
+from sentinel_kernel.workspace.matching import deeper, placed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,12 +24,27 @@ _MOST = 5
 
 
 def unknown(layers: Mapping[str, Layer], held: Iterable[Change], paths: Sequence[str]) -> dict[str, Any]:
-    """Return the refusal of ``paths`` at which nothing is held, with those of the same names, as one types them."""
-    meant = deeper(paths, {name: layer.path for name, layer in layers.items()})
+    """Return the refusal of ``paths`` at which nothing is held.
+
+    With those of the same names, as one types them, and those of ``paths`` at which the host has what cells see.
+    """
+    folders = {name: layer.path for name, layer in layers.items()}
+    meant = deeper(paths, folders)
     near: list[str] = []
     for change in held:
         if meant(change.layer, change.path) and not change.is_folder:
             near.append(change.path)
             if len(near) >= _MOST:
                 break
-    return {**asked.refusal("no_such_path"), "near": near}
+    settled = [path for path in paths[:_MOST] if _is_settled(layers, path, folders)]
+    return {**asked.refusal("no_such_path"), "near": near, "settled": settled}
+
+
+def _is_settled(layers: Mapping[str, Layer], path: str, folders: Mapping[str, str]) -> bool:
+    """Tell whether something is at ``path`` on the host: as nothing is held there, cells see the same."""
+    name, relative = placed(path, folders)
+    try:
+        with folder_of(layers[name].lower, os.path.normpath(relative)) as (folder, last):
+            return status_of(folder, last) is not None
+    except (KeyError, OSError):
+        return False  # no path of a layer's, or one that can't be looked at

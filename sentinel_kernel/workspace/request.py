@@ -25,7 +25,8 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
 - ``diff``: ``{"diffs": [DIFF...], "page", "more"}``. A diff has ``path``, ``layer``, ``kind``, ``size``,
   ``host_size``, and the fields of workspace/difference.py (``form``, ``cut`` ...); of what is no file, ``form`` is
   ``special``. Pictures are fetched by ``export``.
-  (``near`` of a refusal ``no_such_path``: up to 5 paths of the same names in other folders, as the person types them.)
+  (Of a refusal ``no_such_path``, ``near``: up to 5 paths of the same names in other folders, as the person types them;
+  ``settled``: of the first 5 paths that were typed, those at which the host has what cells see.)
 - ``commit``: either ``{"needs": [{"what": one of ANSWERS, "paths": [<= 20], "count": n, "final": how many of them
   an undo could not bring back}], "seen"}``, and nothing was done; or
   ``{"committed": DONE, "failed": FAILED, "beside", "aside", "held", "bytes"}``; ``aside`` counts bytecode and the like,

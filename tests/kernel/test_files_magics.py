@@ -204,7 +204,7 @@ def test_options_are_completed_and_paths_are_left_to_the_worker(talk: Conversati
 
 def test_what_can_not_be_done_says_why_and_what_to_type(talk: Conversation) -> None:
     for line, words in (
-        ("%sentinel_commit absent.txt", "no change of that name"),
+        ("%sentinel_commit absent.txt", "no change named `absent.txt` is held"),
         ("%sentinel_export absent.txt", "cells see no file of that name. HINT →"),
         ("%sentinel_files --dif", "Did you mean --diff?"),
         ("%sentinel_filse", "Did you mean %sentinel_files?"),

@@ -104,7 +104,7 @@ def test_undo_of_new_folders_counts_files_and_leaves_nothing_held(book: Notebook
     assert (work / "out/a/b/t.txt").read_text() == "x"
     told = " ".join(book.run("%sentinel_undo").bundles("text/plain"))
     assert "1 file (1 B)" in told
-    assert re.search(r"It was cell \[\d+\] that wrote them", told)
+    assert re.search(r"It was cell \[\d+\] that wrote it\b", told)
     assert "Still held" not in told
     assert not (work / "out").exists()
 

@@ -12,6 +12,7 @@ import pytest
 from sentinel_kernel.kernel.files_arguments import COMMIT, DISCARD, EXPORT, FILES, UNDO, FilesWanted
 from sentinel_kernel.kernel.files_entry import FilesEntry
 from sentinel_kernel.kernel.files_export import FOLDER, INLINE_BYTES
+from sentinel_kernel.kernel.files_page import done_page, failure_text
 from sentinel_kernel.policy import disk_reserve
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.workspace.request import EXPORT_BYTES, read_request
@@ -202,6 +203,28 @@ def test_a_path_from_another_folder_is_told_with_what_to_type(do: str) -> None:
     assert "HINT → Type the path from there: `sub/out.csv`" in bench.refused
     assert not {"\n", "\x1b"} & set(bench.refused)
     assert "`HINT`" not in bench.refused
+
+
+@pytest.mark.parametrize("do", [COMMIT, DISCARD])
+def test_each_path_that_nothing_is_held_at_is_named_with_its_state(do: str) -> None:
+    typed = ("my file.txt", "nonexist.txt")
+    answer: Json = {"ok": False, "code": "no_such_path", "near": [], "settled": ["my file.txt", "not typed"]}
+    bench = Bench(lambda _fields: answer)
+    bench.run(FilesWanted(do, typed))
+    assert (
+        "`my file.txt` is on this machine as cells see it (saved already, or never changed)" in bench.refused
+    )
+    assert "no change named `nonexist.txt` is held" in bench.refused
+    assert "not typed" not in bench.refused
+    chinese = failure_text(answer, typed, chinese=True)
+    assert "`my file.txt` 在此机器上与单元格所见相同" in chinese
+    assert "没有名为 `nonexist.txt` 的待提交更改" in chinese
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "that wrote it."), (2, "that wrote them.")])
+def test_an_undo_says_it_of_one_file_and_them_of_more(count: int, said: str) -> None:
+    page = done_page("undone", {"undone": {"count": count, "bytes": 1}, "cell": "1"}, chinese=False)
+    assert f"It was cell [1] {said}" in page["text/plain"]
 
 
 def exports(data: bytes, changed_after: int = 1 << 60, held: int = 1) -> Callable[[Json], Json]:

@@ -63,7 +63,7 @@ def test_a_path_from_another_folder_is_refused_with_the_one_from_the_notebooks(
 ) -> None:
     wrote(tmp_path, "sub/out.py", "sub/other.txt")
     assert said(workspace, do, typed) == {
-        "ok": False, "code": "no_such_path", "message": "", "near": ["sub/out.py"]
+        "ok": False, "code": "no_such_path", "message": "", "near": ["sub/out.py"], "settled": []
     }  # fmt: skip
     assert on_host(tmp_path) == set()
 
@@ -73,6 +73,23 @@ def test_what_is_nowhere_has_nothing_near(workspace: Workspace, tmp_path: Path) 
     assert said(workspace, "commit", "absent.py")["near"] == []
     assert said(workspace, "commit", "/elsewhere/out.py")["near"] == []
     assert len(said(workspace, "commit", "out.py")["near"]) == 5
+
+
+def test_a_path_at_which_the_host_has_what_cells_see_is_told_apart(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    lower = tmp_path / "lower"
+    (lower / "sub").mkdir()
+    (lower / "my file.csv").write_text("saved")
+    (lower / "sub" / "deep.csv").write_text("saved")
+    (lower / "way").symlink_to(tmp_path)
+    (tmp_path / "outside.csv").write_text("x")
+    wrote(tmp_path, "held.csv")
+    told = said(
+        workspace, "commit", "my file.csv", "absent.csv", "./sub/deep.csv", "*.txt", "way/outside.csv"
+    )
+    assert (told["code"], told["settled"]) == ("no_such_path", ["my file.csv", "./sub/deep.csv"])
+    assert said(workspace, "commit", "../outside.csv", "/etc/passwd", "x\0y")["settled"] == []
 
 
 def test_another_name_of_a_committed_file_is_held_until_it_is_committed_itself(
