@@ -103,7 +103,9 @@ def _leeway(directories: Sequence[str], started: str, folder: str) -> Leeway:
             profiles.append(load_profile(name, directories))
         except (SentinelError, OSError):
             continue  # a broken one can't be a remedy, and must not cost the others theirs
-    return Leeway(profiles=tuple(profiles), started=started, workspace=folder, python=sys.executable)
+    return Leeway(
+        profiles=tuple(profiles), started=started, workspace=folder, python=sys.executable, asks=True
+    )
 
 
 def _switched(code: str, directories: Sequence[str]) -> str:

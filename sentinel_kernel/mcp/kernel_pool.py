@@ -45,6 +45,9 @@ class KernelPool:
         self.client_name = ""
         """Who the kernels work for, for the audit."""
 
+        self.asks = True
+        """Whether their client can put questions to a person; kernels that are started then propose what asks."""
+
         self._kernels: dict[str, KernelSession] = {}
         self._starting: dict[str, asyncio.Task[KernelSession]] = {}
         self._folder = ""
@@ -136,6 +139,8 @@ class KernelPool:
             "SENTINEL_SPARE": "off",
             "SENTINEL_COMMIT": "none",  # what an assistant's cells write, a person commits
         }
+        if not self.asks:
+            environment["SENTINEL_ASK"] = "never"
         await kernel.start(self.options.workspace, environment)
         if self._closing():  # meanwhile
             await kernel.end()

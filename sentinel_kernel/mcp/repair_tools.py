@@ -21,6 +21,7 @@ from sentinel_kernel.policy.repair_advice import (
     translate_error,
 )
 from sentinel_kernel.policy.violation import Violation
+from sentinel_kernel.record import replace
 
 if TYPE_CHECKING:
     from sentinel_kernel.mcp.asking import Job
@@ -48,7 +49,7 @@ class RepairTools:
         self._language = language
         self._machine = os.uname().machine
 
-    async def translate_error(self, _job: Job, arguments: Json) -> Answer:
+    async def translate_error(self, job: Job, arguments: Json) -> Answer:
         """Tell what an error of the sandbox means, and what helps."""
         if arguments.keys() & {"details", "path"} and not arguments.keys() & {"signal", "errno", "syscall"}:
             raise SentinelError(
@@ -59,7 +60,7 @@ class RepairTools:
         errno = arguments.get("errno")
         try:
             told = translate_error(
-                await self._leeway(profile),
+                _within_reach(job, await self._leeway(profile)),
                 profile=profile,
                 machine=self._machine,
                 signal=arguments.get("signal"),
@@ -71,7 +72,7 @@ class RepairTools:
             raise SentinelError(str(error)) from None
         return Answer({**_plain(as_json(told)), "profile": profile, "confidence": "likely"})
 
-    async def suggest_repair(self, _job: Job, arguments: Json) -> Answer:
+    async def suggest_repair(self, job: Job, arguments: Json) -> Answer:
         """Return the code changed so that it runs, or the line to put on top of it; checked, or none."""
         code = str(arguments["original_code"])
         if not arguments.keys() & {"violation_id", "syscall"}:
@@ -81,7 +82,7 @@ class RepairTools:
             )
         violation = self._violation(arguments.get("violation_id"))
         profile = str(violation.profile) if violation is not None else self._profile(arguments)
-        leeway = await self._leeway(profile, arguments.get("kernel", DEFAULT_KERNEL))
+        leeway = _within_reach(job, await self._leeway(profile, arguments.get("kernel", DEFAULT_KERNEL)))
 
         def repaired() -> Json:
             repair = (
@@ -192,6 +193,11 @@ class RepairTools:
             "findings_total": count,
             "untrusted_fields": ["cells[].findings[].source", "cells[].findings[].subject"],
         }
+
+
+def _within_reach(job: Job, leeway: Leeway) -> Leeway:
+    """Return how far cells may go for this client: what takes an answer helps nobody where it can't ask a person."""
+    return leeway if job.can_ask else replace(leeway, asks=False)
 
 
 def _plain(document: Json) -> Json:

@@ -149,6 +149,7 @@ class McpServer:
         arguments = by_one_name(arguments, ALIASES.get(params.name, {}))
         self.pool.client_name = self.pool.client_name or _client_name(context)
         job = Job(params.name, context, self._ask_seconds, lambda job: self._work(tool, job, arguments))
+        self.pool.asks = job.can_ask
         self._working.add(job)
         job.when_done(lambda: self._working.discard(job))
         return job

@@ -41,7 +41,7 @@ DATAGRAM = "datagram"
 def allowing(violation: Violation, leeway: Leeway) -> tuple[Remedy, ...]:
     """Return the command, where one helps: of the sandbox's own words only a name or address that was read strictly."""
     kind = violation.values.get("does", "")
-    if leeway.locked or leeway.lab or kind in (REQUEST, CLOSED, FULL, UNWATCHED):
+    if not leeway.asks or leeway.locked or leeway.lab or kind in (REQUEST, CLOSED, FULL, UNWATCHED):
         return ()
     text = violation.values.get("address", "") if kind == PRIVATE else violation.values.get("host", "")
     rule = _rule(text, violation.values.get("port", ""))

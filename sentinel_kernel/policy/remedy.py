@@ -109,6 +109,11 @@ def beyond_ceiling(violation: Violation, *, code: str | None, leeway: Leeway) ->
     return bool(remedies_for(violation, code=code, leeway=freely))
 
 
+def takes_an_answer(violation: Violation, *, code: str | None, leeway: Leeway) -> bool:
+    """Tell whether something would help that a person has to agree to, where nobody can be asked."""
+    return not leeway.asks and bool(remedies_for(violation, code=code, leeway=replace(leeway, asks=True)))
+
+
 def switch_profile(violation: Violation, leeway: Leeway, machine: str | None = None) -> Profile | None:
     """Return the profile that gives least among those that a cell may switch to and that let the call through."""
     machine = machine or violation.architecture or ""

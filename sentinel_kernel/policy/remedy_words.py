@@ -11,7 +11,13 @@ from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH, DATAGRAM, LOST_PROX
 from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.limit_remedy import limit_of
 from sentinel_kernel.policy.packages import meant_by
-from sentinel_kernel.policy.remedy import SWITCH_LIVES, SWITCH_LOOPBACK, beyond_ceiling, switch_profile
+from sentinel_kernel.policy.remedy import (
+    SWITCH_LIVES,
+    SWITCH_LOOPBACK,
+    beyond_ceiling,
+    switch_profile,
+    takes_an_answer,
+)
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.showing_remedy import SHOW, SHOWN
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
@@ -147,6 +153,10 @@ _INSIDE_AFTER = Text(
     "stay).",
     "在另一配置下，可通过 127.0.0.1 访问沙箱内的服务：`%sentinel_profile {0}`（变量会保留）。",
 )
+_PERSONS = Text(
+    "Allowing it is the person's to decide, and nobody can be asked here; they can list it in a profile of their own.",
+    "是否允许须由用户本人决定，而这里无法询问任何人；用户可在自己的配置中列出它。",
+)
 _DATAGRAMS = Text(
     "Datagrams (UDP) reach no host outside, whatever is allowed: hosts are reached by TCP.",
     "无论允许什么，数据报（UDP）都无法到达外部主机：外部主机通过 TCP 访问。",
@@ -165,12 +175,14 @@ def remedy_hint(
         said = _of_first(remedies[0], violation)
         installs = violation.cause == "package_absent" and remedies[0].kind == "command"
         return _with_ways_inside(said, leeway) if installs else said
+    persons = _PERSONS if takes_an_answer(violation, code=code, leeway=leeway) else _NOTHING
     says_all = violation.values.get("does") in (UNRESOLVED, LOST_PROXY)
     if not says_all and (violation.cause == "name_lookup" or violation.resource == NAME_LOOKUP):
         inside = _way_inside(violation, leeway)
-        if not asks_for_hosts(violation.profile, leeway):
-            return inside
-        return Text(f"{_ALLOW_WHICH.en} {inside.en}".strip(), f"{_ALLOW_WHICH.zh}{inside.zh}")
+        first = _ALLOW_WHICH if asks_for_hosts(violation.profile, leeway) else persons
+        return Text(f"{first.en} {inside.en}".strip(), f"{first.zh}{inside.zh}")
+    if persons.en:
+        return persons
     if violation.values.get("socket") == DATAGRAM:
         return _DATAGRAMS
     if says_all or violation.outcome == "continued" or violation.resource == OUTSIDE_NETWORK:

@@ -116,6 +116,24 @@ def test_where_nobody_can_be_asked_it_is_refused(workspace: Path, settings: Path
         assert connected.person.asked == []
 
 
+def test_what_takes_an_answer_is_no_remedy_where_nobody_can_be_asked(workspace: Path) -> None:
+    code = "import socket\nsocket.getaddrinfo('example.com', 443)"
+    with assistant(workspace, asks=False) as connected:
+        told = connected.cell(code)
+        assert told["profile"] == "strict"
+        assert told["violations"]
+        for violation in told["violations"]:
+            assert "%sentinel_allow" not in json.dumps(violation["remedies"])
+        assert "the person's to decide, and nobody can be asked here" in told["hint"]
+        repair = connected.data(
+            "suggest_repair", violation_id=told["violations"][-1]["id"], original_code=code
+        )
+        assert "%sentinel_allow" not in json.dumps(repair)
+        both = connected.cell(f"%sentinel_profile datascience\n%sentinel_allow example.com\n{code}")
+        assert both["error"]["ename"] == "NetworkError"
+        assert both["profile"] == "strict"  # no line has acted
+
+
 def test_an_answer_that_does_not_come_is_a_no(workspace: Path, settings: Path) -> None:
     with assistant(
         workspace, "--profile", "asking", XDG_CONFIG_HOME=str(settings), SENTINEL_ASK="1"

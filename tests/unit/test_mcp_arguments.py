@@ -60,7 +60,7 @@ def test_a_repair_is_asked_for_by_the_violation_alone_or_by_the_call(
     monkeypatch.setattr(
         repair_tools, "leeway_in_force", lambda *_: Leeway(profiles=(load_profile("strict"),))
     )
-    job = cast("Job", None)
+    job = cast("Job", SimpleNamespace(can_ask=True))
     told = asyncio.run(tools.suggest_repair(job, {**code, "violation_id": violation.id}))
     assert told.content["cause"] == "memory"
     with pytest.raises(SentinelError, match="Give violation_id or syscall"):
@@ -94,7 +94,7 @@ def test_code_is_read_beside_the_loop_that_answers_calls(monkeypatch: pytest.Mon
     pool: Any = SimpleNamespace(kernels=[])
     profiles: Any = SimpleNamespace(settings=dict)
     tools = repair_tools.RepairTools(pool, profiles, check, cast("Recent", None), "en")
-    job = cast("Job", None)
+    job = cast("Job", SimpleNamespace(can_ask=True))
     monkeypatch.setattr(repair_tools, "leeway_in_force", lambda *_: None)
     with pytest.raises(SentinelError, match="no such call"):
         asyncio.run(

@@ -287,7 +287,10 @@ def test_where_the_profile_has_no_sockets_the_cell_is_given_both_commands(cause:
     assert first.kind == "code"
     assert first.code == f"%sentinel_profile datascience\n%sentinel_allow {host}\nget()"
     for bound in (replace(leeway, asks=False), replace(leeway, ceiling="strict"), replace(leeway, lab=True)):
-        assert complete(made, code="get()", leeway=bound).remedies == ()
+        told = complete(made, code="get()", leeway=bound)
+        assert told.remedies == ()
+        assert told.hint is not None
+        assert ("nobody can be asked here" in told.hint.en) is not bound.asks
 
 
 def test_datagrams_are_offered_no_host_and_are_said_to_reach_none() -> None:

@@ -37,7 +37,7 @@ def made(host: str, port: int = 443, reason: str = "not-listed", **more: str) ->
 def test_the_remedy_is_the_command_that_opens_this_host_or_none(
     host: str, port: int, reason: str, address: str, command: str
 ) -> None:
-    told = complete(made(host, port, reason, address=address))
+    told = complete(made(host, port, reason, address=address), leeway=Leeway(asks=True))
     assert [remedy.text for remedy in told.remedies] == ([command] if command else [])
     assert (command or "%sentinel_allow") in told.hint.en or not command
     assert host not in told.message.en
@@ -53,9 +53,18 @@ def test_the_words_say_what_kind_of_refusal_it_is() -> None:
 
 
 def test_under_a_labs_ceiling_nobody_is_asked() -> None:
-    leeway = Leeway(ceiling="web")
+    leeway = Leeway(ceiling="web", asks=True)
     assert complete(made("h.example.org"), leeway=leeway).remedies
     for bound in (replace(leeway, lab=True), replace(leeway, locked=True)):
         told = complete(made("h.example.org"), leeway=bound)
         assert told.remedies == ()
         assert "%sentinel_allow" not in told.hint.en
+        assert "nobody can be asked here" not in told.hint.en
+
+
+def test_where_nobody_can_be_asked_it_is_said_to_be_the_persons_to_decide() -> None:
+    told = complete(made("h.example.org"), leeway=Leeway(ceiling="web"))
+    assert told.remedies == ()
+    assert "the person's to decide, and nobody can be asked here" in told.hint.en
+    assert "须由用户本人决定，而这里无法询问任何人" in told.hint.zh
+    assert "%sentinel_allow" not in told.hint.en + told.hint.zh

@@ -82,7 +82,7 @@ def test_the_finding_has_the_words_and_the_remedy_of_the_refusal() -> None:
     code = "import requests\nrequests.get('https://other.net/x')"
     [found] = check(code, NAMES_ALONE)
     assert "other.net" not in found.message.en
-    told = with_remedies(found, NAMES_ALONE.policy, code, Leeway(ceiling="web"))
+    told = with_remedies(found, NAMES_ALONE.policy, code, Leeway(ceiling="web", asks=True))
     assert [remedy.text for remedy in told.remedies] == ["%sentinel_allow other.net"]
     assert "%sentinel_allow other.net" in told.hint.en
     assert "%sentinel_allow other.net" in told.hint.zh
