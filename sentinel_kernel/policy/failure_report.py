@@ -54,7 +54,9 @@ _BY = (CALL, RAISE, LIBRARY, STANDARD, CTYPES, SOFT, REMOTE)
 PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET = "program", "thread", "spawn", "lookup", "socket"
 UNWRITTEN = "unwritten"
 """Native code says that less was written than was asked for, without an errno."""
-_SITES = ("", PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET, UNWRITTEN)
+UNOPENED = "unopened"
+"""The path is what the error's words, or the call's argument, name: there may be no errno."""
+_SITES = ("", PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET, UNWRITTEN, UNOPENED)
 
 
 class Line(Record):

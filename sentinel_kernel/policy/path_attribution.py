@@ -120,6 +120,19 @@ def why_path(  # noqa: PLR0911 - one return a way to fail
     return _refused(path, seen, mount, plan, program=program)
 
 
+def numbers_untold(path: str, seen: Seen, plan: BootPlan, *, makes: bool) -> tuple[int, ...]:
+    """Return what ``path`` may have failed with, where the error has no errno; ``makes``: the call would have made it.
+
+    Only such numbers as go with what lies there: a path that is there inside failed for some other reason.
+    """
+    if seen.inside is not None:
+        return ()
+    if plan.lists is not None:
+        return (errno.EACCES,)
+    may_not = makes and seen.folder_inside is not None and not is_writable(path, mount_of(path, plan), plan)
+    return (errno.ENOENT, errno.EROFS) if may_not else (errno.ENOENT,)
+
+
 def _why_not_listed(  # noqa: PLR0911 - as above
     number: int, path: str, seen: Seen, plan: BootPlan, lists: PathLists, *, writes: bool
 ) -> Found | None:

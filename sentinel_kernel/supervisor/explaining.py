@@ -22,13 +22,14 @@ from sentinel_kernel.policy.attribution import (
     told_limit,
     wants_paths,
 )
-from sentinel_kernel.policy.failure_report import PROGRAM, read_report, typed
+from sentinel_kernel.policy.failure_report import PROGRAM, UNOPENED, read_report, typed
 from sentinel_kernel.policy.host_attribution import refused_host
 from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.policy.path_attribution import (
     HIDDEN,
     asks_host,
     normal,
+    numbers_untold,
     read_seen,
     why_not_renamed,
     why_path,
@@ -263,16 +264,22 @@ def _path(
         return NOTHING
     seen = read_seen(answer)
     program = entry.site == PROGRAM
-    found = why_path(
-        entry.errno or 0, path, seen, current.preparation.plan, program=program, writes=entry.writes
-    )
+    plan = current.preparation.plan
+    numbers: tuple[int, ...] = (entry.errno or 0,)
+    if entry.site == UNOPENED:
+        numbers = numbers_untold(path, seen, plan, makes=entry.base == "OperationalError" and entry.writes)
+    number, found = 0, None
+    for number in numbers:
+        found = why_path(number, path, seen, plan, program=program, writes=entry.writes)
+        if found is not None:
+            break
     if found is None:
         return NOTHING
     outside = seen.outside
     is_program = program and found.cause == HIDDEN and outside is not None and bool(outside.mode & 0o111)
     is_program = is_program and outside is not None and (outside.mode & 0o170000) == 0o100000
     cause, kind = ("program_absent", "program") if is_program else (found.cause, "path")
-    made = _made(cause, current.preparation.profile.name, found.rule, number=entry.errno)
+    made = _made(cause, current.preparation.profile.name, found.rule, number=number or None)
     does = "write" if cause == HIDDEN and entry.writes and outside is None else found.does
     values = {**made.values, "does": does} if does else made.values
     made = replace(made, subject=_subject(kind, path), confidence=found.confidence, values=values)

@@ -57,7 +57,7 @@ def asked_bytes(error: BaseException, inner: TracebackType | None) -> int | None
     total = getattr(error, "_total_size", None) if numpy else None
     if isinstance(total, int):
         return min(total, _LARGEST)
-    node = _expression(inner)
+    node = failed_expression(inner)
     frame = inner.tb_frame if inner is not None else None
     for one in ast.walk(node) if node is not None and frame is not None else ():
         size = None
@@ -74,7 +74,7 @@ def asked_bytes(error: BaseException, inner: TracebackType | None) -> int | None
 
 def largest_amount(inner: TracebackType | None) -> int | None:
     """Return the most bytes that the arguments of a failed call speak of: a size, or data to be written."""
-    node = _expression(inner)
+    node = failed_expression(inner)
     if inner is None or not isinstance(node, ast.Call):
         return None
     amounts = []
@@ -94,12 +94,12 @@ def file_written(inner: TracebackType | None) -> tuple[object, bool]:
 
     (None, False) where neither the call's object, nor its descriptor, nor its first argument tells.
     """
-    node = _expression(inner)
+    node = failed_expression(inner)
     if inner is None or not isinstance(node, ast.Call):
         return None, False
     frame = inner.tb_frame
     named = node.func.value if isinstance(node.func, ast.Attribute) else node.func
-    owner: Any = _named(named.id, frame) if isinstance(named, ast.Name) else None
+    owner: Any = named_value(named.id, frame) if isinstance(named, ast.Name) else None
     if type(owner) in _METHODS:
         owner = owner.__self__  # of a method that is called by another name, as tempfile does
     file = _file_below(owner)
@@ -135,7 +135,7 @@ def opens_to_write(inner: TracebackType | None) -> bool:
         return False
     scope = inner.tb_frame.f_locals
     mode = scope.get("mode") if type(scope) in _SCOPES else None
-    node = _expression(inner)
+    node = failed_expression(inner)
     if isinstance(node, ast.Call):
         if _called(node) in _WRITERS:
             return True
@@ -147,7 +147,7 @@ def opens_to_write(inner: TracebackType | None) -> bool:
 
 def starts_process(inner: TracebackType) -> bool:
     """Tell whether the call is one that starts a process."""
-    node = _expression(inner)
+    node = failed_expression(inner)
     return isinstance(node, ast.Call) and _called(node) in _STARTERS
 
 
@@ -202,15 +202,15 @@ def _value(node: ast.expr, frame: Any) -> object:  # noqa: ANN401 - a frame, whi
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
-        value = _named(node.id, frame)
+        value = named_value(node.id, frame)
         return value if type(value) in (int, str, bytes, bytearray, list, tuple) else None
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        value = getattr_static(_named(node.value.id, frame), node.attr, None)
+        value = getattr_static(named_value(node.value.id, frame), node.attr, None)
         return value if type(value) in (int, str) else None
     return _computed(node, frame) if isinstance(node, ast.BinOp) else None
 
 
-def _named(name: str, frame: Any) -> Any:  # noqa: ANN401 - a frame has any object
+def named_value(name: str, frame: Any) -> Any:  # noqa: ANN401 - a frame has any object
     """Return what a name stands for in a frame; None where a program's own mapping would be asked."""
     for scope in (frame.f_locals, frame.f_globals):
         if type(scope) in _SCOPES and name in scope:
@@ -251,7 +251,7 @@ def _computed(node: ast.BinOp, frame: Any) -> int | None:  # noqa: ANN401 - as a
     return int(operation(left, right))
 
 
-def _expression(inner: TracebackType | None) -> ast.expr | None:
+def failed_expression(inner: TracebackType | None) -> ast.expr | None:
     """Return the expression that the frame stands at, by the positions of its instruction (Python 3.11)."""
     if inner is None or sys.version_info < (3, 11):
         return None

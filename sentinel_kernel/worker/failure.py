@@ -26,6 +26,7 @@ from sentinel_kernel.worker.failed_call import (
     starts_process,
     system_call_number,
 )
+from sentinel_kernel.worker.named_path import database_not_opened, path_in_words
 from sentinel_kernel.worker.started import has_large_stacks
 
 if TYPE_CHECKING:
@@ -175,7 +176,14 @@ def _facts(error: BaseException, base: str, frames: list[TracebackType]) -> dict
         facts["returncode"] = status if isinstance(status, int) else None
     elif base == "OperationalError":
         facts["code"] = getattr(error, "sqlite_errorcode", None)
+        facts |= _unopened(*database_not_opened(facts["code"], inner))
     return facts
+
+
+def _unopened(path: str | None, writes: bool) -> dict[str, Any]:
+    """Return what is said of a path that an error has no field for."""
+    path = _path(path, program=False)
+    return {} if path is None else {"site": "unopened", "path": path, "writes": writes}
 
 
 def _data_bytes() -> int | None:
@@ -209,9 +217,16 @@ def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[s
             facts.setdefault("path", path)
     elif "path" in facts:
         facts["writes"] = opens_to_write(inner)
-    elif facts["errno"] is None and (wanted := room_wanted(error)) is not None:
-        facts |= {"site": "unwritten", "bytes": wanted or None}
+    elif facts["errno"] in (None, errno.ENOENT):
+        facts |= _in_words(error, facts["errno"], inner)
     return facts
+
+
+def _in_words(error: OSError, number: int | None, inner: TracebackType | None) -> dict[str, Any]:
+    """Return what the words of an error tell that has neither field for it."""
+    if number is None and (wanted := room_wanted(error)) is not None:
+        return {"site": "unwritten", "bytes": wanted or None}
+    return _unopened(*path_in_words(error, inner))
 
 
 def _path(value: object, *, program: bool) -> str | None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
+from pathlib import Path
+
 import pytest
 
 from sentinel_kernel.worker.failure import report_of
@@ -33,3 +37,67 @@ def test_what_a_program_raises_in_another_process_is_its_own(file: str, statemen
     report = report_of(error)
     assert report is not None
     assert report["chain"][0]["by"] == by
+
+
+def _database(path: str) -> None:
+    where, name = Path(path), os.path.basename(path)
+    folder = os.path.dirname(path)
+    match name:
+        case "text.db":
+            sqlite3.connect(path)
+        case "path.db":
+            sqlite3.connect(where)
+        case "joined.db":
+            sqlite3.connect(os.path.join(folder, "joined.db"))
+        case "formatted.db":
+            sqlite3.connect(f"{folder}/formatted.db")
+        case "divided.db":
+            sqlite3.connect(Path(folder) / "divided.db")
+        case "keyword.db":
+            sqlite3.connect(database=path)
+        case "given.db":
+            given = (path,)
+            sqlite3.connect(*given)
+        case "only_read.db":
+            sqlite3.connect("file:/no/such/folder/only_read.db?mode=ro", uri=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["text", "path", "joined", "formatted", "divided", "keyword", "given", "only_read"]
+)
+def test_a_database_that_was_not_opened_is_named_by_the_call(name: str) -> None:
+    path = f"/no/such/folder/{name}.db"
+    with pytest.raises(sqlite3.OperationalError) as raised:
+        _database(path)
+    report = report_of(raised.value)
+    assert report is not None
+    entry = report["chain"][0]
+    assert (entry["site"], entry["path"], entry["writes"]) == ("unopened", path, name != "only_read")
+
+
+def _saves(path: str) -> None:
+    parent = os.path.dirname(path)
+    raise OSError(f"Cannot save file into a non-existent directory: '{parent}'")
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("No gauge at '/no/such/folder'", "/no/such/folder"),
+        ("No gauge at /no/such/folder", None),
+        ("The gauge's level isn't known", None),
+    ],
+)
+def test_a_path_that_the_words_quote_is_the_errors(text: str, path: str | None) -> None:
+    report = report_of(OSError(text))
+    assert report is not None
+    assert report["chain"][0].get("path") == path
+
+
+def test_a_file_whose_folder_is_quoted_was_to_be_written() -> None:
+    with pytest.raises(OSError, match="non-existent") as raised:
+        _saves("/no/such/folder/rivers.csv")
+    report = report_of(raised.value)
+    assert report is not None
+    assert report["chain"][0]["path"] == "/no/such/folder/rivers.csv"
+    assert report["chain"][0]["writes"] is True
