@@ -34,6 +34,10 @@ _REMEMBERED = 64
 _ERROR_BYTES = 16 * 1024 * 1024
 _WORDS_CHARACTERS = 2000
 _PROBABLY = ("Probably: ", "很可能：")
+_DID_YOU_MEAN = ("Did you mean `{}`?", "您是否想写 `{}`？")
+_NAME_CHARACTERS = 64
+MEANT = "meant"
+"""In place of a violation: the module that a person meant who mistyped its name."""
 """What is likely says so in the error too, as its card does."""
 
 
@@ -82,7 +86,7 @@ class Failures:
             self._remember(key, None)
         violation = self._known[key]
         if msg_type == "error":
-            cell.explained = violation is not None
+            cell.explained = violation is not None and MEANT not in violation
         if violation is not None and msg_type != METADATA_KEY:
             self._say(violation, parts)
         return False
@@ -135,9 +139,14 @@ class Failures:
             del self._known[next(iter(self._known))]
 
     def _shown(self, answer: Json, cell: Cell) -> Json | None:
-        """Show what explains an error in its cell, once, and return it; None where nothing does."""
+        """Show what explains an error in its cell, once, and return it; None where nothing does.
+
+        A slip of the keys is no violation: what was meant is said behind the person's own error, and shown nowhere.
+        """
         host = self._host
         violation, limit = answer.get("violation"), answer.get("limit")
+        if MEANT in answer:
+            return {MEANT: printable(answer[MEANT], _NAME_CHARACTERS)}
         if isinstance(violation, dict):
             identifier = str(violation.get("id") or "")
             if identifier in host.displays.last_violations:
@@ -166,6 +175,12 @@ class Failures:
         if not isinstance(value, str) or not isinstance(trace, list):
             return
         language = self._host.settings.language
+        if MEANT in violation:
+            question = _DID_YOU_MEAN[language == "zh"].format(violation[MEANT])
+            content["evalue"] = f"{value}{'。' if language == 'zh' else '. '}{question}"
+            content["traceback"] = [*trace, question]
+            parts[CONTENT] = encode(content)
+            return
         message = printable(said(violation, "message", language), _WORDS_CHARACTERS)
         hint = printable(said(violation, "hint", language), _WORDS_CHARACTERS)
         lead, hint_lead = ("[Sentinel：", "提示：") if language == "zh" else (" [Sentinel: ", " HINT: ")

@@ -111,6 +111,12 @@ def meant_by(module: str) -> str | None:
     return next((name for name in alike if _is_slip(top.lower(), name.lower())), None)
 
 
+def slip_of(module: str) -> str | None:
+    """Return what :func:`meant_by` does, unless digits alone are added: other packages are named so (json5)."""
+    meant = meant_by(module)
+    return None if meant is None or module.rstrip("0123456789") == meant else meant
+
+
 def _is_slip(typed: str, name: str) -> bool:
     """Tell whether one letter is missing, too many, wrong or swapped with the next; of a long name a little more."""
     if abs(len(typed) - len(name)) > 1:

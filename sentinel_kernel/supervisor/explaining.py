@@ -25,6 +25,7 @@ from sentinel_kernel.policy.attribution import (
 from sentinel_kernel.policy.failure_report import PROGRAM, UNOPENED, read_report, typed
 from sentinel_kernel.policy.host_attribution import refused_host
 from sentinel_kernel.policy.occurrence import make_occurrence
+from sentinel_kernel.policy.packages import slip_of
 from sentinel_kernel.policy.path_attribution import (
     HIDDEN,
     asks_host,
@@ -58,7 +59,9 @@ if TYPE_CHECKING:
     Done = Callable[[dict[str, Any]], None]
     """Takes the answer's fields: ``violation``, or ``limit`` (which was told of) and ``place``; none: not ours.
 
-    ``likely``: what is told happened for certain, and only likely is what the error came from.
+
+    ``likely``: what is told happened for certain, and only likely is what the error came from. ``meant``: not ours, but
+    a slip of the keys; the module that is there, and that was meant.
     """
 
 _PATHS_A_REPORT = 4
@@ -148,7 +151,9 @@ class Explaining(Keeper):
         for entry in reversed(failure.chain):
             if is_absent_package(entry) and len(questions) < _PATHS_A_REPORT:
                 folders = current.preparation.module_directories
-                questions.append({"module": entry.name, "folders": folders})
+                questions.append(
+                    {"module": entry.name, "folders": folders, "meant": slip_of(entry.name or "")}
+                )
                 judges.append(partial(_package, current, entry, failure))
                 continue
             if not wants_paths(entry) or len(questions) >= _PATHS_A_REPORT:
@@ -230,6 +235,8 @@ def _elsewhere(current: Current, entry: Entry) -> Violation | None:
 def _package(current: Current, entry: Entry, failure: Failure, answer: Mapping[str, Any]) -> dict[str, Any]:
     if answer.get("present") is True:
         return NOTHING
+    if isinstance(answer.get("meant"), str):
+        return {"meant": answer["meant"]}
     sure = answer.get("present") is False and entry.name not in sys.stdlib_module_names
     made = _made(
         "package_absent", current.preparation.profile.name, "installed in the kernel's environment: no"
@@ -268,11 +275,8 @@ def _path(
     numbers: tuple[int, ...] = (entry.errno or 0,)
     if entry.site == UNOPENED:
         numbers = numbers_untold(path, seen, plan, makes=entry.base == "OperationalError" and entry.writes)
-    number, found = 0, None
-    for number in numbers:
-        found = why_path(number, path, seen, plan, program=program, writes=entry.writes)
-        if found is not None:
-            break
+    looks = ((one, why_path(one, path, seen, plan, program=program, writes=entry.writes)) for one in numbers)
+    number, found = next((look for look in looks if look[1] is not None), (0, None))
     if found is None:
         return NOTHING
     outside = seen.outside

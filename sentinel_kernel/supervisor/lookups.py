@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import stat
+import sys
 import time
 
 from sentinel_kernel.linux.files import look_up_beneath
@@ -50,7 +51,7 @@ class Lookups:
         """Look ``questions`` up and call ``done`` with as many answers, or with none where it failed.
 
         A question is ``{"path": ...}``, ``{"program": ..., "inside": PATH, "outside": PATH}`` or
-        ``{"module": ..., "folders": [...]}``; ``root_pid`` is a process whose root is the sandbox's, 0
+        ``{"module": ..., "folders": [...], "meant": ...}``; ``root_pid`` is a process whose root is the sandbox's, 0
         where that is our own.
         """
         self._reap()
@@ -169,7 +170,10 @@ def _one(root: int, question: dict[str, Any]) -> dict[str, Any]:
         return {"inside": inside, "outside": outside}
     module = question.get("module")
     if module is not None:
-        return {"present": any(_has_module(folder, module) for folder in question["folders"])}
+        return {
+            "present": any(_has_module(folder, module) for folder in question["folders"]),
+            "meant": _there(question.get("meant"), question["folders"]),
+        }
     path = question["path"]
     folder = os.path.dirname(path)
     host = question.get("host") is True
@@ -179,6 +183,13 @@ def _one(root: int, question: dict[str, Any]) -> dict[str, Any]:
         "outside": _look(root, path, beneath=False) if host else None,
         "folder_outside": _look(root, folder, beneath=False) if host else None,
     }
+
+
+def _there(module: str | None, folders: Sequence[str]) -> str | None:
+    """Return a module's name if it can be imported: it is Python's own, or lies in one of the folders."""
+    if module is None or module in sys.stdlib_module_names:
+        return module
+    return module if any(_has_module(folder, module) for folder in folders) else None
 
 
 def _has_module(folder: str, module: str) -> bool:

@@ -82,7 +82,30 @@ def test_a_package_that_could_not_be_looked_up_is_likely_absent(monkeypatch: pyt
     assert _explained_import("no_such_river", ()) == "likely"
 
 
+@pytest.mark.parametrize(
+    ("module", "meant"),
+    [
+        ("pandsa", "pandas"),
+        ("jsno", "json"),  # Python's own is in no folder
+        ("sklear", None),  # what is near is not installed either
+        ("pathlib2", None),  # packages are named so
+    ],
+)
+def test_a_slip_of_the_keys_is_no_violation_where_what_was_meant_is_there(
+    tmp_path: Path, module: str, meant: str | None
+) -> None:
+    (tmp_path / "pandas").mkdir()
+    answer = _answer_on_import(module, (str(tmp_path),))
+    assert answer.get("meant") == meant
+    assert ("violation" in answer) is (meant is None)
+
+
 def _explained_import(module: str, folders: tuple[str, ...]) -> str | None:
+    violation = _answer_on_import(module, folders).get("violation")
+    return None if violation is None else violation["confidence"]
+
+
+def _answer_on_import(module: str, folders: tuple[str, ...]) -> dict[str, Any]:
     ledger: Any = SimpleNamespace(violations=list, coarse=set)
     evidence: Any = SimpleNamespace(told=list)
     current: Any = SimpleNamespace(
@@ -111,7 +134,7 @@ def _explained_import(module: str, folders: tuple[str, ...]) -> str | None:
             asks.serve(dict.fromkeys(ready, select.POLLIN))
     finally:
         asks.close()
-    return answers[0]["violation"]["confidence"] if answers[0] else None
+    return answers[0]
 
 
 def test_a_call_that_the_filter_alone_would_have_answered_is_never_certain(
