@@ -8,6 +8,7 @@ import select
 import signal
 import time
 
+from sentinel_kernel.policy.sizes_in_words import size_text
 from sentinel_kernel.supervisor.approach import Approach
 from sentinel_kernel.supervisor.last_words import note_place
 from sentinel_kernel.supervisor.thread_signals import catches
@@ -73,8 +74,7 @@ class SoftMemory:
         with contextlib.suppress(
             OSError
         ):  # full where the cell never reads it: the exception has no text then
-            ceiling = self._current.preparation.ceiling.memory_bytes
-            os.write(pipe, f"error {_words(limit, ceiling)}\n".encode())
+            os.write(pipe, f"error {_words(limit)}\n".encode())
         if not self.told:
             note_place(self._current, limit)
         with contextlib.suppress(ProcessLookupError):
@@ -166,24 +166,23 @@ def _holders(current: Current, use: MemoryUse, processes: Processes) -> str:
     held += [(size, _SHOWN_FILES[name]) for name, size in use.held_bytes.items()]
     held.append((use.shared_bytes, "shared memory"))
     held.sort(key=lambda entry: entry[0], reverse=True)
-    return ", ".join(f"{name} {size >> 20} MiB" for size, name in held[:3] if size >= 1 << 20)
+    return ", ".join(f"{name} {size_text(size)}" for size, name in held[:3] if size >= 1 << 20)
 
 
-def _words(limit: dict[str, Any], ceiling: int | None) -> str:
-    """Return the text of the exception; more than ``ceiling`` bytes are not to be had, so they are not named."""
-    allowed = limit["allowed"] >> 20
-    used = f"{limit['used'] >> 20} MiB of memory are in use ({limit['detail']})"
+def _words(limit: dict[str, Any]) -> str:
+    """Return the text of the exception.
+
+    How far the limit would have to go is not said: the host's hint, behind these words, has worked it out for the cell.
+    """
+    allowed = size_text(limit["allowed"])
+    used = f"{size_text(limit['used'])} of memory are in use ({limit['detail']})"
     kept = (
         "The cell was stopped before it would have been killed; all variables are kept. Free some (del NAME)"
     )
     if limit["machine"]:
         return (
-            f"{used}; the machine has too little memory left to allow more than {allowed} MiB. {kept}, work in smaller "
+            f"{used}; the machine has too little memory left to allow more than {allowed}. {kept}, work in smaller "
             "parts, or end other programs"
         )
-    at_most = ceiling is not None and limit["allowed"] * 2 > ceiling
-    raising = "%sentinel_limit shows how far it goes" if at_most else f"%sentinel_limit memory={2 * allowed}M"
     whose = "the limit set with %sentinel_limit" if limit["own"] else f"profile '{limit['profile']}'"
-    return (
-        f"{used}; {whose} allows {allowed} MiB. {kept}, work in smaller parts, or raise the limit: {raising}"
-    )
+    return f"{used}; {whose} allows {allowed}. {kept}, work in smaller parts, or raise the limit (%sentinel_limit)"

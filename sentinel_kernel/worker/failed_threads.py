@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.worker.failure_key import METADATA_KEY
+from sentinel_kernel.worker.own_frames import hide_own
 
 if TYPE_CHECKING:
     from sentinel_kernel.worker.shell import ZMQInteractiveShell
@@ -19,6 +20,7 @@ def report_threads(shell: ZMQInteractiveShell) -> None:
 
     def report(failed: threading.ExceptHookArgs) -> None:
         try:
+            hide_own(failed.exc_value)
             printed(failed)
         finally:
             # Where the error is for want of files or memory, they may be missing here too; the thread ends anyway.

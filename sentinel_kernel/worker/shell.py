@@ -14,6 +14,7 @@ from ipykernel.jsonutil import json_clean
 from sentinel_kernel.worker.failure_key import METADATA_KEY
 from sentinel_kernel.worker.forked import end_if_forked
 from sentinel_kernel.worker.leading_block import PREFIX, parse_leading_block
+from sentinel_kernel.worker.own_frames import hide_own
 from sentinel_kernel.worker.recursion import say_bound
 from sentinel_kernel.worker.soft_memory import LONG_FRAMES, empty_frames, let_go, make_room, shorten
 from sentinel_kernel.worker.spare_files import lend_files
@@ -87,7 +88,9 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
         error = sys.exc_info()[1]
         if isinstance(error, MemoryError):
             make_room()
-            self._look_at(error)  # while the frames still hold what was asked for
+        self._look_at(error)  # while the frames are there, and hold what was asked for
+        hide_own(error)
+        if isinstance(error, MemoryError):
             shorten(error.__traceback__)
             empty_frames(error)
         elif error is not None:

@@ -15,6 +15,7 @@ from waiting import wait_until
 
 from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.occurrence import limit_violation
+from sentinel_kernel.policy.sizes_in_words import size_text
 from sentinel_kernel.supervisor import headroom, shared_mappings
 from sentinel_kernel.supervisor.headroom import Headroom
 from sentinel_kernel.supervisor.memory_use import MemoryUse
@@ -207,18 +208,21 @@ def test_a_machine_that_is_short_is_not_blamed_on_the_limit(stage: str) -> None:
     assert "`%sentinel_limit` at a cell's top shows what is in force (memory)" in hints
 
 
-def test_the_exception_names_no_more_than_can_be_had() -> None:
-    assert "memory=2048M" in _words(_limit("soft", 1 << 30), None)
-    assert "memory=2048M" in _words(_limit("soft", 1 << 30), 2 << 30)
-    assert _words(_limit("soft", 1 << 30), (2 << 30) - 1).endswith("%sentinel_limit shows how far it goes")
-    assert "memory=" not in _words(_limit("soft", 1 << 20), None)
+def test_the_exception_leaves_the_limit_to_its_hint_and_says_sizes_as_that_does() -> None:
+    limit = _limit("soft", 1 << 30)
+    words, (english, _, _) = _words(limit), _told(limit, died=False)
+    assert "memory=" not in words
+    for size in (size_text(limit["used"]), size_text(limit["allowed"])):
+        assert size in words
+        assert size in english
+    assert "%sentinel_limit" not in _words(_limit("soft", 1 << 20))
 
 
 def test_a_limit_of_the_persons_own_is_not_called_the_profiles() -> None:
     limit = _limit("soft", 1 << 30)
     assert not limit["own"]
-    assert "profile 'default' allows 1024 MiB" in _words(limit, None)
-    assert "the limit set with %sentinel_limit allows 1024 MiB" in _words(limit | {"own": True}, None)
+    assert "profile 'default' allows 1 GiB" in _words(limit)
+    assert "the limit set with %sentinel_limit allows 1 GiB" in _words(limit | {"own": True})
     english, chinese, _ = _told(limit | {"own": True}, died=False)
     assert "set with %sentinel_limit" in english
     assert "由 %sentinel_limit 设定" in chinese
