@@ -125,11 +125,11 @@ class Files:
             if not last and "--json" in turn.wanted.options:
                 self._list(turn, pages, page + 1)
                 return
-            whole = files_page.joined(pages)
+            whole, own = files_page.joined(pages), self._host.files.own
             turn.done(
-                files_page.held_data(whole)
+                files_page.held_data(whole, own)
                 if "--json" in turn.wanted.options
-                else files_page.held_page(whole, named=bool(turn.wanted.paths), chinese=self._chinese)
+                else files_page.held_page(whole, own, named=bool(turn.wanted.paths), chinese=self._chinese)
             )
 
         self.request(turn, {"do": "list", "paths": list(turn.wanted.paths), "page": page}, answered)

@@ -28,12 +28,18 @@ class FilesEntry:
         self._notices: FilesNotices | None = None
         self._held = (0, 0)
         self._generation = 0
+        self._own: Json = {}
         host.lifecycle.told[protocol.EVENT_FILES] = self._told
 
     @property
     def held(self) -> tuple[int, int]:
         """How many files of the sandbox that runs are held, and their bytes."""
         return self._held if self._generation == self._host.lifecycle.generation else (0, 0)
+
+    @property
+    def own(self) -> Json:
+        """What cells' files lie in the sandbox's own home or beside the notebook's folder: ``count`` and ``paths``."""
+        return self._own if self._own.get("generation") == self._host.lifecycle.generation else {}
 
     def count(self, told: Json) -> None:
         """Take note of how much is held, as an answer or an event says."""
@@ -60,6 +66,8 @@ class FilesEntry:
         self._files.run(cell, wanted, current, done, refuse)
 
     def _told(self, event: Json) -> None:
+        if isinstance(own := event.get("own"), dict):
+            self._own = {**own, "generation": self._host.lifecycle.generation}
         progress = event.get("progress")
         if isinstance(progress, dict):
             if self._files is not None:
@@ -72,9 +80,10 @@ class FilesEntry:
         if "fault" in event:
             self._notices.not_looked_at(str(event["fault"]))
             return
-        for place in ("home", "tmp"):
-            if place in event:
-                self._notices.in_own(place, [path for path in event[place] if isinstance(path, str)])
-                return
+        if "own" in event:
+            for place in {"home", "tmp"} & event.keys():
+                paths = [path for path in event[place] if isinstance(path, str)]
+                self._notices.in_own(place, paths, event.get("new"))
+            return
         self._notices.cell_ended(event)
         self.count(event)

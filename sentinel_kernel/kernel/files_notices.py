@@ -6,6 +6,7 @@ each time. What is held is said again by the gauge alone, and the notice of it g
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import files_words, rendering, store_words
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _MOST_REMEMBERED = 1000
 _SHOWN_PATHS = 8
+_MOST_OWN_FOLDERS = 8
+"""After so many it is left to %sentinel_files."""
 
 
 class FilesNotices:
@@ -30,6 +33,8 @@ class FilesNotices:
         self._held_at: list[tuple[str, Part]] = []
         """Where it stands that files are held: display id, and the header of the cell's request."""
         self._conflicts: dict[str, None] = {}
+        self._own_folders: set[str] = set()
+        """Of the sandbox's own, of which it was said that what lies there goes with it."""
 
     def cell_ended(self, event: Json) -> None:
         """Take an event of a cell's end (workspace/request.py, CellEnd)."""
@@ -51,9 +56,18 @@ class FilesNotices:
         log(f"files process: {why or 'it could not be started, or was killed'}")
         self._once("not looked at", files_words.not_looked_at(), [], 0)
 
-    def in_own(self, place: str, paths: list[str]) -> None:
-        """Say once that files lie where nothing is held: in the sandbox's own ``home`` or ``tmp``."""
-        self._once(place, files_words.in_own(place, len(paths)), paths, len(paths))
+    def in_own(self, place: str, paths: list[str], count: object) -> None:
+        """Say, once for each folder, that files lie where nothing is held: in the sandbox's own ``home`` or ``tmp``.
+
+        ``count`` tells how many, of which ``paths`` are the first.
+        """
+        folders = {os.path.dirname(path) for path in paths} - self._own_folders
+        if not folders or len(self._own_folders) >= _MOST_OWN_FOLDERS:
+            return
+        fresh = [path for path in paths if os.path.dirname(path) in folders]
+        number = count if isinstance(count, int) and len(fresh) == len(paths) else len(fresh)
+        if self._show(files_words.in_own(place, number), fresh, number, place) is not None:
+            self._own_folders |= folders
 
     def _waiting(self, event: Json) -> bool:
         """Say of new files that they wait, and how they are saved, once for each reason; tell whether that was now."""

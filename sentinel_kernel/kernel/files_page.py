@@ -32,9 +32,14 @@ _MOST_ROWS = 200
 _MOST_DATA = 1000
 
 
-def held_page(answer: Json, *, named: bool = False, chinese: bool) -> Json:
-    """Return the bundle of the table of what is held; ``answer`` is that of ``list``, of paths that were ``named``."""
+def held_page(answer: Json, own: Json, *, named: bool = False, chinese: bool) -> Json:
+    """Return the bundle of the table of what is held; ``answer`` is that of ``list``, of paths that were ``named``.
+
+    ``own`` says what lies in the sandbox's own folders (FilesEntry.own), which is held by nothing.
+    """
     entries = _entries(answer)
+    lying, paths = _number(own, "count"), _texts(own, "paths")
+    unheld = [files_words.lying_in_own(lying, paths, chinese=chinese)] if lying and not named else []
     title = "Sentinel：单元格写入的文件" if chinese else "Sentinel: files that cells wrote"
     if not entries:
         nothing = (
@@ -42,7 +47,7 @@ def held_page(answer: Json, *, named: bool = False, chinese: bool) -> Json:
             "Nothing is held: the notebook's folder is as the cells see it.",
         )
         said = (files_words.NOTHING_NAMED if named else nothing)[not chinese]
-        return rendering.page_bundle(title, [], [said])
+        return rendering.page_bundle(title, [], [said, *unheld])
     rows = [_row(entry, chinese=chinese) for entry in entries[:_MOST_ROWS]]
     count, size = _number(answer, "count"), _number(answer, "bytes")
     notes = [_total(count, size, chinese=chinese)]
@@ -65,14 +70,15 @@ def held_page(answer: Json, *, named: bool = False, chinese: bool) -> Json:
         else "%sentinel_files --diff shows what differs, %sentinel_commit [PATH] writes to the folder, "
         "%sentinel_discard [PATH] drops."
     )
+    notes += unheld
     header = [zh if chinese else english for english, zh in _COLUMNS]
     if not any(row[-1] for row in rows):
         header, rows = header[:-1], [row[:-1] for row in rows]
     return rendering.columns_bundle(title, header, rows, notes)
 
 
-def held_data(answer: Json) -> Json:
-    """Return the bundle of what is held as data."""
+def held_data(answer: Json, own: Json) -> Json:
+    """Return the bundle of what is held as data; ``unheld`` is what lies in the sandbox's own folders."""
     fields = ("path", "layer", "folder", "kind", "is_folder", "size", "host_size", "conflict", "committable")
     entries = [
         {name: _plain(entry.get(name)) for name in fields if name in entry} for entry in _entries(answer)
@@ -82,6 +88,7 @@ def held_data(answer: Json) -> Json:
         "count": _number(answer, "count"),
         "bytes": _number(answer, "bytes"),
         "files": entries[:_MOST_DATA],
+        "unheld": {"count": _number(own, "count"), "paths": [_plain(path) for path in _texts(own, "paths")]},
     }
     text = seen(json.dumps(document, ensure_ascii=False, indent=1))
     return {FILES_TYPE: document, "application/json": document, "text/plain": text}
@@ -264,6 +271,11 @@ def _entries(answer: Json) -> list[Json]:
 def _number(answer: Json, name: str) -> int:
     value = answer.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _texts(answer: Json, name: str) -> list[str]:
+    values = answer.get(name)
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
 
 
 def _plain(value: object) -> object:

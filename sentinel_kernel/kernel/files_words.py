@@ -279,11 +279,11 @@ def not_looked_at() -> Words:
 
 
 def in_own(place: str, count: int) -> Words:
-    """Return the one notice of a session that files lie in the sandbox's own ``home`` or ``tmp``."""
+    """Return the notice, one for each folder, that files lie in the sandbox's own ``home`` or ``tmp``."""
     verb, pronoun = ("lies", "it") if count == 1 else ("lie", "them")
     english, chinese = {
         "home": ("copy of the home folder", "主目录副本"),
-        "tmp": ("/tmp, above the notebook's folder", " /tmp（笔记本文件夹的上级）"),
+        "tmp": ("/tmp, beside or above the notebook's folder", " /tmp（笔记本文件夹的旁边或上级）"),
     }[place]
     return Words(
         f"{files(count, chinese=False)} of this cell {verb} in the sandbox's own {english}: "
@@ -291,9 +291,24 @@ def in_own(place: str, count: int) -> Words:
         f"此单元格有 {count} 个文件写在沙箱自己的{chinese}中：那里的内容不会到达此机器，"
         "重启、重置或内核结束时会被删除。",
         f"Write {pronoun} to the notebook's folder instead (a plain name such as results.csv), or move {pronoun} there "
-        'with shutil.move(PATH, "."). This is said once.',
+        'with shutil.move(PATH, "."). This is said once for each folder; %sentinel_files lists them all.',
         '请改为写入笔记本所在文件夹（例如直接使用 results.csv），或用 shutil.move(路径, ".") 移到那里。'
-        "此提示只出现一次。",
+        "每个文件夹只提示一次；%sentinel_files 会列出全部。",
+    )
+
+
+def lying_in_own(count: int, paths: Sequence[object], *, chinese: bool) -> str:
+    """Return the line of the list of what is held about files that nothing holds."""
+    listed = named(paths, count, chinese=chinese)
+    if chinese:
+        return (
+            f"另有 {count} 个文件写在沙箱自己的主目录或临时文件夹中（笔记本文件夹的旁边或上级），会随沙箱一起消失："
+            f"{listed}"
+        )
+    lies, goes = ("lies", "goes") if count == 1 else ("lie", "go")
+    return (
+        f"{files(count, chinese=False)} {lies} in the sandbox's own home or temporary folder, beside the notebook's, "
+        f"and {goes} with the sandbox: {listed}"
     )
 
 

@@ -227,17 +227,26 @@ def test_a_path_from_where_the_cell_has_gone_is_told_from_the_notebooks_folder(
     assert (work / "deep" / "out.py").read_text() == "1"
 
 
-def test_files_in_the_sandboxs_own_home_are_told_of_once(talk: Conversation, work: Path) -> None:
+def test_files_in_the_sandboxs_own_home_are_told_of_once_for_each_folder(
+    talk: Conversation, work: Path
+) -> None:
     hidden = asked(talk, "import os, pathlib\nhome = pathlib.Path.home()\n(home / '.hidden').write_text('x')")
     assert "home folder" not in shown(hidden)
     first = asked(talk, "(home / 'results.csv').write_text('x'); (home / 'more').mkdir()")
-    assert "in the sandbox's own copy of the home folder" in shown(first)
+    assert "1 file of this cell lies in the sandbox's own copy of the home folder" in shown(first)
     assert "results.csv" in shown(first)
     assert "shutil.move" in shown(first)
     later = asked(talk, "(home / 'other.csv').write_text('x')\nprint((home / 'results.csv').exists())")
     assert later.text == "True\n"
     assert "home folder" not in shown(later)
-    assert not [path for path in work.rglob("*") if path.name == "results.csv"]
+    below = asked(talk, "(home / 'more' / 'deep.csv').write_text('x')")
+    assert "more/deep.csv" in shown(below)
+    listed = shown(talk.run("%sentinel_files"))
+    assert "3 files lie in the sandbox's own home or temporary folder" in listed
+    assert "more/deep.csv" in listed
+    asked(talk, "import shutil\nshutil.move(home / 'results.csv', 'results.csv')")
+    assert "2 files lie in the sandbox's own home" in shown(talk.run("%sentinel_files"))
+    assert (work / "results.csv").exists()
 
 
 def test_files_above_a_notebook_below_tmp_are_told_of_once(talk: Conversation, work: Path) -> None:
@@ -245,9 +254,13 @@ def test_files_above_a_notebook_below_tmp_are_told_of_once(talk: Conversation, w
     in_tmp_itself = asked(talk, "open('/tmp/scratch.csv', 'w').close()")
     assert "own /tmp" not in shown(in_tmp_itself)
     first = asked(talk, "open('../above.csv', 'w').write('x')")
-    assert "1 file of this cell lies in the sandbox's own /tmp, above the notebook's folder" in shown(first)
+    assert (
+        "1 file of this cell lies in the sandbox's own /tmp, beside or above the notebook's folder"
+        in shown(first)
+    )
     assert str(work.parent / "above.csv") in shown(first)
     assert "own /tmp" not in shown(asked(talk, "open('../other.csv', 'w').close()"))
+    assert "own home or temporary folder" in shown(talk.run("%sentinel_files"))
     assert not (work.parent / "above.csv").exists()
 
 

@@ -126,7 +126,7 @@ def test_hostile_names_are_harmless_in_every_page_and_question(chinese: bool) ->
         entry(path, kind=kind) for path, kind in zip(HOSTILE, [*files_words.KINDS, "odd", "new"], strict=True)
     ]
     answer = {"entries": entries, "count": 900, "bytes": 5, "left_out": 3, "pages": 5}
-    for bundle in (files_page.held_page(answer, chinese=chinese), files_page.held_data(answer)):
+    for bundle in (files_page.held_page(answer, {}, chinese=chinese), files_page.held_data(answer, {})):
         check_harmless(bundle)
     for name in ("committed", "discarded", "undone"):
         failed = {"count": 30, "paths": [{"path": path, "why": "no_space"} for path in HOSTILE]}
@@ -153,8 +153,8 @@ def test_hostile_names_are_harmless_in_every_page_and_question(chinese: bool) ->
 def test_answers_of_no_known_form_are_shown_as_nothing() -> None:
     answers: list[dict[str, Any]] = [{}, {"entries": 5}, {"entries": [1, None]}, {"entries": [{}]}]
     for answer in answers:
-        files_page.held_page(answer, chinese=False)
-        files_page.held_data(answer)
+        files_page.held_page(answer, {}, chinese=False)
+        files_page.held_data(answer, {})
     files_page.done_page("committed", {"committed": 1, "failed": []}, chinese=False)
     for diff in (
         {},
@@ -191,7 +191,7 @@ def test_the_page_of_what_is_held_has_kind_and_sizes_and_says_what_to_do() -> No
         "count": 3,
         "bytes": 30,
     }
-    plain = files_page.held_page(answer, chinese=False)["text/plain"]
+    plain = files_page.held_page(answer, {}, chinese=False)["text/plain"]
     for words in (
         "new.csv",
         "10 B",
@@ -201,9 +201,9 @@ def test_the_page_of_what_is_held_has_kind_and_sizes_and_says_what_to_do() -> No
         "%sentinel_commit",
     ):
         assert words in plain
-    zh = files_page.held_page(answer, chinese=True)["text/plain"]
+    zh = files_page.held_page(answer, {}, chinese=True)["text/plain"]
     assert "已修改" in zh
-    assert "Nothing is held" in files_page.held_page({"entries": []}, chinese=False)["text/plain"]
+    assert "Nothing is held" in files_page.held_page({"entries": []}, {}, chinese=False)["text/plain"]
 
 
 @pytest.mark.parametrize("code", [*request.CODES, "nobody knows"])
@@ -233,7 +233,7 @@ def test_what_an_undo_could_not_do_is_told_with_why_and_what_to_do(number: int, 
 
 def test_one_file_is_one() -> None:
     for told in (
-        files_page.held_page({"entries": [entry("a")], "count": 1, "bytes": 3}, chinese=False)[
+        files_page.held_page({"entries": [entry("a")], "count": 1, "bytes": 3}, {}, chinese=False)[
             "text/plain"
         ].partition("\n")[2],
         files_page.done_page("committed", {"aside": 1, "held": 1}, chinese=False)["text/plain"],
@@ -261,3 +261,15 @@ def test_no_name_reads_as_the_end_of_the_question() -> None:
     asked = files_words.question({"what": "dangerous", "count": 1, "paths": [name]}, chinese=False)
     assert asked.count("`") == 2
     assert asked.endswith("`. Allow it? [y] yes, [n] no: ")
+
+
+def test_what_nothing_holds_is_listed_with_what_is_held() -> None:
+    own = {"count": 30, "paths": ["/home/x/proj/out.csv", 7]}
+    for answer in ({}, {"entries": [{"path": "a.csv", "kind": "new", "size": 1}], "count": 1, "bytes": 1}):
+        english = files_page.held_page(answer, own, chinese=False)["text/plain"]
+        assert "30 files lie in the sandbox's own home or temporary folder" in english
+        assert "/home/x/proj/out.csv and 29 more" in english
+        assert "30 个文件" in files_page.held_page(answer, own, chinese=True)["text/plain"]
+    assert "sandbox's own" not in files_page.held_page({}, own, named=True, chinese=False)["text/plain"]
+    data = files_page.held_data({}, own)["application/json"]
+    assert data["unheld"] == {"count": 30, "paths": ["/home/x/proj/out.csv"]}
