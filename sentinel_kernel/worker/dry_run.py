@@ -19,6 +19,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from sentinel_kernel.worker.language import is_chinese
 from sentinel_kernel.worker.prctl import adopt_orphans
 
 if TYPE_CHECKING:
@@ -41,12 +42,16 @@ _GRACE_SECONDS = 5.0
 _KILLS = 100
 _NAMED = 5
 _FILES_ONLY = (
-    "Dry run of files alone: {count} other threads run here ({named}), so that the worker can't be copied safely. "
-    "The cell runs in the worker itself: variables DO change; files are taken back, and no host is reached.\n"
-    "仅试运行文件：此处有 {count} 个其他线程（{named}），无法安全地复制工作进程。"
-    "单元格在工作进程中运行：变量会改变；文件更改会撤回，也不会连接任何主机。\n"
+    (
+        "Dry run of files alone: {count} other {threads} here ({named}), so that the worker can't be copied safely. "
+        "The cell runs in the worker itself: variables DO change; files are taken back, and no host is reached.\n"
+    ),
+    (
+        "仅试运行文件：此处有 {count} 个其他线程（{named}），无法安全地复制工作进程。"
+        "单元格在工作进程中运行：变量会改变；文件更改会撤回，也不会连接任何主机。\n"
+    ),
 )
-"""In both languages: the worker is not told which one the person reads."""
+_MONITOR_SECONDS = 1.0
 
 
 def run_dry(kernel: Any, shell: Any, body: str) -> None:  # noqa: ANN401 - ipykernel's
@@ -92,12 +97,23 @@ def foreign_threads() -> list[str]:
     """
     if not _foreign():
         return []
+    _end_monitors()
     if all(map(_is_own, threading.enumerate())):
         pid = _fork()
         if pid == 0:
             os._exit(0)
         os.waitpid(pid, 0)
     return _foreign()
+
+
+def _end_monitors() -> None:
+    """End the threads that tqdm has beside its bars: they sleep and look, and it starts another for its next bar."""
+    monitor: Any = getattr(sys.modules.get("tqdm._monitor"), "TMonitor", None)
+    running: list[Any] = threading.enumerate()
+    for thread in running:
+        if type(thread) is monitor:
+            thread.was_killed.set()
+            thread.join(_MONITOR_SECONDS)
 
 
 def _foreign() -> list[str]:
@@ -123,7 +139,9 @@ def _is_own(thread: threading.Thread) -> bool:
 
 def _say_why(foreign: Sequence[str]) -> None:
     named = ", ".join(sorted(set(foreign))[:_NAMED])
-    sys.stderr.write(_FILES_ONLY.format(count=len(foreign), named=named))
+    threads = "thread runs" if len(foreign) == 1 else "threads run"
+    words = _FILES_ONLY[is_chinese()]
+    sys.stderr.write(words.format(count=len(foreign), threads=threads, named=named))
     sys.stderr.flush()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from conversation import Conversation, Exchange
+from lacking import need_module
 from live_kernel import notebook
 
 if TYPE_CHECKING:
@@ -160,6 +161,8 @@ def test_beside_other_threads_files_alone_are_dry_and_what_is_typed_wrong_is_tol
     )
     dry = talk.run(DRY + "open('beside.txt', 'w').write('x')\nvalue = 3\nprint('ran')")
     assert dry.text.index("variables DO change") < dry.text.index("ran")
+    assert "1 other thread runs here" in dry.text
+    assert "线程" not in dry.text
     assert "beside.txt" in shown(dry)
     assert value_of(talk, "value, __import__('os').path.exists('beside.txt')") == "3 False"
     assert "beside.txt" not in names(work)
@@ -174,6 +177,20 @@ def test_beside_other_threads_files_alone_are_dry_and_what_is_typed_wrong_is_tol
         done = talk.run(code)
         assert done.content["ename"] == "UsageError"
         assert told in done.content["evalue"]
+
+
+def test_a_bar_of_tqdms_costs_nothing_of_a_dry_run(talk: Conversation) -> None:
+    need_module("tqdm")
+    bar = "from tqdm import tqdm\nfor _ in tqdm(range(3)): pass\n"
+    monitors = "[one.name for one in __import__('threading').enumerate() if 'tqdm' in type(one).__module__]"
+    talk.run(f"{bar}value = 1")
+    assert value_of(talk, monitors) == "['tqdm_monitor']"
+    dry = talk.run(f"{DRY}{bar}value = 2")
+    assert "3/3" in dry.text
+    assert "variables DO change" not in dry.text
+    assert value_of(talk, "value") == "1"
+    talk.run(bar)
+    assert value_of(talk, monitors) == "['tqdm_monitor']"
 
 
 def test_where_the_copy_or_the_worker_is_killed_nothing_is_left(tmp_path: Path) -> None:
