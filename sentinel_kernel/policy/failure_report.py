@@ -56,7 +56,9 @@ UNWRITTEN = "unwritten"
 """Native code says that less was written than was asked for, without an errno."""
 UNOPENED = "unopened"
 """The path is what the error's words, or the call's argument, name: there may be no errno."""
-_SITES = ("", PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET, UNWRITTEN, UNOPENED)
+DATAGRAM = "datagram"
+"""The call was made on a socket of datagrams."""
+_SITES = ("", DATAGRAM, PROGRAM, THREAD, SPAWN, LOOKUP, SOCKET, UNWRITTEN, UNOPENED)
 
 
 class Line(Record):

@@ -14,7 +14,6 @@ from sentinel_kernel.policy.attribution import (
     absent_call,
     failed_lookup,
     is_absent_package,
-    is_of_call,
     is_sure,
     limit_names,
     refused_call,
@@ -43,6 +42,7 @@ from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.lookups import Lookups
+from sentinel_kernel.supervisor.network.elsewhere import elsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ class Explaining(Keeper):
         if lookup is not None:
             sure = is_sure(lookup, entry, failure)
             return _told(_recast(lookup, "name_lookup", entry.host), entry, failure, sure=sure)
-        elsewhere = _elsewhere(current, entry)
-        if elsewhere is not None:
-            return _told(elsewhere, entry, failure)
+        there = elsewhere(current, entry)
+        if there is not None:
+            return _told(there, entry, failure)
         limit = self._limit(current, generation, entry, _place(entry, failure), msg_id)
         if limit is not None:
             return {"limit": dict(limit), "place": _place(entry, failure)}
@@ -217,19 +217,6 @@ def _judged_paths(
 def _search_paths(current: Current) -> dict[str, str]:
     inside = str(current.preparation.plan.environment.get("PATH") or os.defpath)
     return {"inside": inside, "outside": os.environ.get("PATH") or os.defpath}
-
-
-def _elsewhere(current: Current, entry: Entry) -> Violation | None:
-    """Return what became of a host that the sandbox did not refuse: nobody knows it, or it is meant outside."""
-    if entry.base == "gaierror" and current.handler.way_out is not None:
-        from sentinel_kernel.supervisor.network.unresolved import unresolved_host  # noqa: PLC0415 - few look names up
-
-        return unresolved_host(current, entry)
-    if entry.errno == errno.ECONNREFUSED and is_of_call(entry):
-        from sentinel_kernel.supervisor.network.own_loopback import meant_for_host  # noqa: PLC0415 - few connect
-
-        return meant_for_host(current)
-    return None
 
 
 def _package(current: Current, entry: Entry, failure: Failure, answer: Mapping[str, Any]) -> dict[str, Any]:

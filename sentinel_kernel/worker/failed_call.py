@@ -145,6 +145,33 @@ def opens_to_write(inner: TracebackType | None) -> bool:
     return type(mode) is str and 0 < len(mode) <= 4 and set(mode) <= set("rwxabt+") and mode[0] in "wxa+"
 
 
+def address_wanted(inner: TracebackType | None) -> str | None:
+    """Return the address and port that a call was to connect or send to, as ``ADDRESS:PORT``."""
+    node = failed_expression(inner)
+    if inner is None or not isinstance(node, ast.Call):
+        return None
+    for argument in node.args:
+        if isinstance(argument, ast.Tuple):
+            value: object = tuple(_value(one, inner.tb_frame) for one in argument.elts)
+        else:
+            value = _value(argument, inner.tb_frame)
+        if type(value) is tuple and len(value) in (2, 4) and type(value[0]) is str and type(value[1]) is int:
+            host = f"[{value[0]}]" if ":" in value[0] else value[0]
+            return f"{host}:{value[1]}"[:_WORDS]
+    return None
+
+
+def is_of_datagrams(inner: TracebackType | None) -> bool:
+    """Tell whether a call was made on a socket of datagrams; a class of the program's own is not asked."""
+    node = failed_expression(inner)
+    if inner is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    named = node.func.value
+    owner: Any = named_value(named.id, inner.tb_frame) if isinstance(named, ast.Name) else None
+    sockets: Any = sys.modules.get("socket")
+    return sockets is not None and type(owner) is sockets.socket and bool(owner.type == sockets.SOCK_DGRAM)
+
+
 def starts_process(inner: TracebackType) -> bool:
     """Tell whether the call is one that starts a process."""
     node = failed_expression(inner)

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from sentinel_kernel.worker.failed_call import (
+    address_wanted,
     asked_bytes,
     file_written,
+    is_of_datagrams,
     largest_amount,
     opens_to_write,
     room_wanted,
@@ -205,9 +207,9 @@ def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[s
         text = _path(value, program=site == "program")
         if text is not None:
             facts[key] = text
-    if site == "lookup" and inner is not None:
-        host = inner.tb_frame.f_locals.get("host")
-        facts["host"] = host[:_TEXT] if isinstance(host, str) else None
+    facts["host"] = _host(facts["errno"], site, inner)
+    if facts["errno"] == errno.ENETUNREACH and is_of_datagrams(inner):
+        facts["site"] = "datagram"
     if facts["errno"] == errno.ENOSYS:
         facts["call"] = system_call_number(inner)
     elif facts["errno"] in (errno.EFBIG, errno.ENOSPC):
@@ -220,6 +222,14 @@ def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[s
     elif facts["errno"] in (None, errno.ENOENT):
         facts |= _in_words(error, facts["errno"], inner)
     return facts
+
+
+def _host(number: int | None, site: str, inner: TracebackType | None) -> str | None:
+    """Return the name that was looked up, or the address that was not reached."""
+    if site == "lookup" and inner is not None:
+        host = inner.tb_frame.f_locals.get("host")
+        return host[:_TEXT] if isinstance(host, str) else None
+    return address_wanted(inner) if number == errno.ENETUNREACH else None
 
 
 def _in_words(error: OSError, number: int | None, inner: TracebackType | None) -> dict[str, Any]:

@@ -87,6 +87,16 @@ def test_question_says_what_who_where_and_why_and_yes_lets_the_call_go_on(talk: 
     assert re.search(r"rule +asking: ASK socket", shown)
 
 
+def test_a_socket_that_was_allowed_still_leads_nowhere_and_the_error_says_so(talk: Conversation) -> None:
+    cell = begin(talk, "socket.socket().connect(('192.0.2.1', 80))")
+    question(talk, cell)
+    talk.client.input("y")
+    said = talk.finish(cell).content["evalue"]
+    assert said.startswith("[Errno 101] Network is unreachable [Sentinel: ")
+    assert "there is no way out of the sandbox's network" in said
+    assert "%sentinel_allow 192.0.2.1:80" in said
+
+
 def test_no_and_whatever_is_not_a_yes_refuse_and_say_so(talk: Conversation) -> None:
     for answer, asked in (("n", 1), ("", 1), ("maybe", 2), ("yes please", 2)):
         cell = begin(talk, "print(ask())")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import sqlite3
 from pathlib import Path
 
@@ -101,3 +103,15 @@ def test_a_file_whose_folder_is_quoted_was_to_be_written() -> None:
     assert report is not None
     assert report["chain"][0]["path"] == "/no/such/folder/rivers.csv"
     assert report["chain"][0]["writes"] is True
+
+
+@pytest.mark.parametrize(("kind", "site"), [(socket.SOCK_STREAM, ""), (socket.SOCK_DGRAM, "datagram")])
+def test_an_address_without_a_way_is_named_by_the_call(kind: int, site: str) -> None:
+    # It is no address of this machine: the call fails, and what is reported goes by its errno, which is exchanged.
+    with socket.socket(socket.AF_INET, kind) as made, pytest.raises(OSError, match="assign") as raised:
+        made.bind(("192.0.2.1", 80))
+    raised.value.errno = errno.ENETUNREACH
+    report = report_of(raised.value)
+    assert report is not None
+    entry = report["chain"][0]
+    assert (entry["by"], entry["host"], entry["site"]) == ("call", "192.0.2.1:80", site)
