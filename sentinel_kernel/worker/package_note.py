@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import sys
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from sentinel_kernel.worker.language import is_chinese
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_INSTALLERS = ("pip", "uv", "conda", "mamba", "micromamba")
 _INSTALLS = frozenset({"install", "update", "upgrade", "add", "sync"})
 _ELSEWHERE = ("-t", "--target", "--prefix", "--root")
 """Options by which packages go to a folder of the cell's own choice, which may be kept."""
@@ -26,27 +24,16 @@ _NOTE = (
 _ADVICE = "restart the kernel"
 
 
-def say_what_stays(shell: Any) -> None:  # noqa: ANN401 - IPython's
-    """Have the magics that install packages say so, where they have, instead of IPython's advice."""
+def noted(shell: Any, line: str, run: Callable[[], object]) -> object:  # noqa: ANN401 - IPython's
+    """Run a magic that installs packages and return its result; say so if it has, instead of IPython's advice."""
     vars(packaging)["print"] = _leave_out_advice
-    for name in _INSTALLERS:
-        found = shell.find_line_magic(name)
-        if found is not None:
-            shell.register_magic_function(_noting(shell, found), "line", name)
-
-
-def _noting(shell: Any, found: Callable[[str], object]) -> Callable[[str], None]:  # noqa: ANN401 - as above
-    @functools.wraps(found)
-    def install(line: str) -> None:
-        found(line)
-        words = line.split()
-        if shell.user_ns.get("_exit_code") != 0 or _INSTALLS.isdisjoint(words):
-            return
+    result = run()
+    words = line.split()
+    if shell.user_ns.get("_exit_code") == 0 and not _INSTALLS.isdisjoint(words):
         importlib.invalidate_caches()  # a folder that was looked into in the same moment is not looked into again
         if not any(word.partition("=")[0] in _ELSEWHERE for word in words):
             sys.stdout.write(_NOTE[is_chinese()])
-
-    return install
+    return result
 
 
 def _leave_out_advice(*words: object, **options: Any) -> None:  # noqa: ANN401 - as print has it

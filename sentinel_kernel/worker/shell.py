@@ -19,6 +19,8 @@ from sentinel_kernel.worker.recursion import say_bound
 from sentinel_kernel.worker.soft_memory import LONG_FRAMES, empty_frames, let_go, make_room, shorten
 from sentinel_kernel.worker.spare_files import lend_files
 
+_INSTALLERS = ("pip", "uv", "conda", "mamba", "micromamba")
+
 
 class _Expected(threading.local):
     """The cell that this thread is about to execute, and what it was transformed into."""
@@ -106,6 +108,17 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
             # What makes it readable may have found no room; IPython then prints that, and shows no error.
             if isinstance(error, MemoryError) and not self._failed.shown:
                 self.show_plainly(error)
+
+    def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> object:
+        """Run a line magic; what is said behind one that installs packages is our own."""
+        run = super().run_line_magic
+        if magic_name not in _INSTALLERS:
+            return run(
+                magic_name, line, _stack_depth + 1
+            )  # names are looked up in the cell's frame, beyond ours
+        from sentinel_kernel.worker.package_note import noted  # noqa: PLC0415 - few cells install
+
+        return noted(self, line, lambda: run(magic_name, line))
 
     def show_plainly(self, error: BaseException | None) -> list[str]:
         """Show an error by its name and its text alone, where there is no memory for more; return the lines."""

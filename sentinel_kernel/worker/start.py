@@ -15,7 +15,6 @@ from sentinel_kernel.worker.app import IPKernelApp
 from sentinel_kernel.worker.failed_threads import report_threads
 from sentinel_kernel.worker.inert_magics import register_inert_magics
 from sentinel_kernel.worker.last_words import write_last_words
-from sentinel_kernel.worker.package_note import say_what_stays
 from sentinel_kernel.worker.recursion import bound_recursion
 from sentinel_kernel.worker.soft_memory import raise_at
 from sentinel_kernel.worker.started import note_starts
@@ -53,7 +52,6 @@ def run_worker(request: dict[str, Any], listening: Sequence[int]) -> None:
         register_inert_magics(app, request["magics"])
         shell: Any = app.shell
         report_threads(shell)
-        say_what_stays(shell)
         faulthandler.register(request["stack_signal"], file=stack_pipe, all_threads=False)
         faulthandler.register(request["stacks_signal"], file=stack_pipe, all_threads=True)
         # Python ignores it (the call fails with EFBIG), and so do those who ask Python; the call fails all the same.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from IPython.core.magics import packaging
 
-from sentinel_kernel.worker.package_note import say_what_stays
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from sentinel_kernel.worker.package_note import noted
 
 
 class _Shell:
@@ -19,21 +16,14 @@ class _Shell:
     def __init__(self) -> None:
         self.user_ns: dict[str, object] = {}
         self.status = 0
-        self.magics: dict[str, Callable[[str], object]] = {}
-        self._theirs: Any = packaging.PackagingMagics(shell=self)
+        self._magics: Any = packaging.PackagingMagics(shell=self)
 
     def system(self, _command: str) -> None:
         self.user_ns["_exit_code"] = self.status
 
-    def find_line_magic(self, name: str) -> Callable[[str], object] | None:
-        return getattr(self._theirs, name, None)
-
-    def register_magic_function(self, magic: Callable[[str], object], _kind: str, name: str) -> None:
-        self.magics[name] = magic
-
     def run(self, line: str) -> None:
         name, _, rest = line.partition(" ")
-        self.magics[name](rest)
+        noted(self, rest, lambda: getattr(self._magics, name)(rest))
 
 
 @pytest.fixture
@@ -41,9 +31,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> _Shell:
     """Return a shell whose magics say what stays."""
     monkeypatch.setitem(vars(packaging), "print", print)
     monkeypatch.setenv("SENTINEL_LANG", "en")
-    made = _Shell()
-    say_what_stays(made)
-    return made
+    return _Shell()
 
 
 @pytest.mark.parametrize("line", ["pip install rivers", "pip install -U rivers", "uv pip install rivers"])
