@@ -8,6 +8,7 @@ import stat
 from typing import Any
 
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.linux.files import open_without_links
 from sentinel_kernel.record import Record
 
 MAXIMUM_BYTES = 16 << 20
@@ -49,11 +50,18 @@ def read_cells(workspace: str, path: str | None, document: object) -> list[CodeC
 
 
 def _read(workspace: str, path: str) -> str:
-    """Return the text of a file in the workspace; no other file of the person's is read for a client."""
+    """Return the text of a file in the workspace; no other file of the person's is read for a client.
+
+    Links are followed by name first, and what they lead to is then opened through none: a cell that changes a folder of
+    the workspace meanwhile (``%sentinel_mount DIR rw``) leads nowhere else.
+    """
     if "\0" in path or not _is_text(path):
         raise SentinelError(f"{path!r} is no path.", "Name a file in the workspace, relative to it.")
     root = os.path.realpath(workspace)
-    place = os.path.realpath(os.path.join(root, path))
+    try:
+        place = os.path.realpath(os.path.join(root, path))
+    except OSError as error:  # a link that is none any more by the time that it is read
+        raise SentinelError(f"{path!r} can't be read: {error.strerror}.") from None
     if os.path.commonpath([root, place]) != root:
         raise SentinelError(
             f"{path!r} is not in the workspace {root}.", "Name a file in it, relative to the workspace."
@@ -61,19 +69,37 @@ def _read(workspace: str, path: str) -> str:
     if not place.endswith(_SUFFIXES):
         raise SentinelError(f"{path!r} is neither a notebook (.ipynb) nor a Python file (.py).")
     try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise SentinelError(f"{path!r} is no regular file.")
-            raw = file.read(MAXIMUM_BYTES + 1)
+        descriptor = _open_below(root, os.path.relpath(place, root))
+        try:
+            with open(descriptor, "rb", closefd=False) as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise SentinelError(f"{path!r} is no regular file.")
+                raw = file.read(MAXIMUM_BYTES + 1)
+        finally:
+            os.close(descriptor)  # open() takes no descriptor of a folder, and leaves it open
     except OSError as error:
-        raise SentinelError(f"{path!r} can't be read: {error.strerror}.") from None
+        # Its own text names the system call.
+        raise SentinelError(f"{path!r} can't be read: {os.strerror(error.errno or 0)}.") from None
     if len(raw) > MAXIMUM_BYTES:
         raise SentinelError(f"{path!r} is longer than {MAXIMUM_BYTES >> 20} MiB.")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SentinelError(f"{path!r} is not UTF-8 (byte {error.start}).", "Save it as UTF-8.") from None
+
+
+def _open_below(root: str, path: str) -> int:
+    """Open ``path``, which leads through no link, below the folder ``root``.
+
+    Raises:
+        OSError: it can't be opened, or leads through a link by now (ELOOP).
+
+    """
+    folder = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return open_without_links(folder, path, os.O_RDONLY | os.O_NONBLOCK)
+    finally:
+        os.close(folder)
 
 
 def _is_text(value: str) -> bool:
