@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.kernel.left_behind import INTERRUPTED, LATE, TOO_LARGE, UNHEARD, Left, left_behind
 from sentinel_kernel.kernel.wire import (
     CONTENT,
     HEADER,
@@ -39,8 +40,6 @@ _KINDS = ("module", "pickle")
 _CLIENT = [b"sentinel-carry"]
 _PREFIX = "sentinel-carry-"
 
-LATE = "it took too long"
-
 
 class Carried(Record):
     """One variable: its name, how it was saved, and the bytes."""
@@ -51,11 +50,11 @@ class Carried(Record):
 
 
 class Cargo(MutableRecord):
-    """What was saved, and what stays behind: name and reason."""
+    """What was saved, and what stays behind: name and why."""
 
     carried: list[Carried] = fresh(default_factory=list)
-    left: list[tuple[str, str]] = fresh(default_factory=list)
-    fault: str = ""
+    left: list[tuple[str, Left]] = fresh(default_factory=list)
+    fault: Left | None = None
     """Why nothing could be saved at all."""
 
     @property
@@ -72,7 +71,7 @@ class Carrying:
         self._waiting: dict[str, Callable[[Json, list[Part]], None]] = {}
         self._late: Timer | None = None
         self._ticker: Timer | None = None
-        self._stop: Callable[[str], None] | None = None
+        self._stop: Callable[[Left], None] | None = None
         self._count = 0
 
     def save(self, progress: Callable[[int, int, int], None], done: Callable[[Cargo], None]) -> None:
@@ -85,7 +84,7 @@ class Carrying:
             self._end()
             done(cargo)
 
-        def stop(why: str) -> None:
+        def stop(why: Left) -> None:
             cargo.fault = why
             finish()
 
@@ -93,7 +92,7 @@ class Carrying:
             nonlocal total
             found = reply.get("names")
             if not isinstance(found, list):
-                cargo.fault = text_of(reply, "reason", 200) or "the sandbox did not tell its variables"
+                cargo.fault = Left(LATE if reply.get("reason") == LATE else UNHEARD)
                 finish()
                 return
             names.extend(
@@ -129,7 +128,7 @@ class Carrying:
             self._end()
             done(loaded)
 
-        def stop(why: str) -> None:
+        def stop(why: Left) -> None:
             loaded.left += [(item.name, why) for item in waiting]
             finish()
 
@@ -145,7 +144,7 @@ class Carrying:
             if reply.get("status") == "ok":
                 loaded.carried.append(Carried(item.name, item.kind, b""))
             else:
-                loaded.left.append((item.name, text_of(reply, "reason", 200) or "it could not be loaded"))
+                loaded.left.append((item.name, left_behind(reply)))
             step()
 
         self._begin(stop, lambda: progress(len(loaded.carried), len(cargo.carried), cargo.size_bytes))
@@ -154,7 +153,7 @@ class Carrying:
     def interrupted(self) -> None:
         """Stop at the person's word: what was not saved or loaded by now is left behind."""
         if self._stop is not None:
-            self._stop("it was interrupted")
+            self._stop(Left(INTERRUPTED))
 
     def abandon(self) -> None:
         """Forget what is under way: the worker that was asked is gone, or nobody waits for it any more."""
@@ -176,7 +175,7 @@ class Carrying:
 
     # --- small parts
 
-    def _begin(self, stop: Callable[[str], None], tell: Callable[[], None]) -> None:
+    def _begin(self, stop: Callable[[Left], None], tell: Callable[[], None]) -> None:
         self._end()
         loop = self._host.loop
         self._stop = stop
@@ -184,7 +183,7 @@ class Carrying:
         def late() -> None:
             # What keeps the worker busy is a variable's own code.
             self._host.cell_calls.interrupt(lambda: None)
-            stop(LATE)
+            stop(Left(LATE))
 
         self._late = loop.call_later(SECONDS, late)
 
@@ -220,8 +219,8 @@ def _keep(cargo: Cargo, name: str, reply: Json, buffers: list[Part]) -> None:
     """Put one saved variable to the cargo, or what it stays behind for."""
     kind = reply.get("kind")
     if reply.get("status") != "ok" or kind not in _KINDS or len(buffers) != 1:
-        cargo.left.append((name, text_of(reply, "reason", 200) or "it could not be saved"))
+        cargo.left.append((name, left_behind(reply)))
     elif cargo.size_bytes + len(buffers[0]) > MOST_BYTES:
-        cargo.left.append((name, "it is too large"))
+        cargo.left.append((name, Left(TOO_LARGE)))
     else:
         cargo.carried.append(Carried(name, str(kind), buffers[0]))

@@ -141,7 +141,7 @@ class ProfileSwitch:
         """Save the variables first; the old sandbox goes only once that has worked, and what is left is agreed to."""
 
         def saved(cargo: Cargo) -> None:
-            if cargo.fault:
+            if cargo.fault is not None:
                 turn.refuse(self._words.not_saved(cargo.fault))
             elif cargo.left and asks:
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sentinel_kernel.kernel.carrying import Cargo
+    from sentinel_kernel.kernel.left_behind import Left
     from sentinel_kernel.kernel.wire import Json
     from sentinel_kernel.policy.compare import Surplus
 
@@ -141,9 +142,9 @@ class SwitchWords:
             f"配置保持不变：“{profile}”需要全新的沙箱（{why}）。变量未受影响。",
         )
 
-    def not_saved(self, fault: str) -> str:
+    def not_saved(self, fault: Left) -> str:
         """Return what is said where the variables could not be saved."""
-        shown = rendering.printable(self._reason(fault), 200)
+        shown = fault.said(chinese=self._chinese)
         return self._say(
             f"the variables could not be carried over ({shown}), so that the sandbox was kept. HINT → Interrupt what "
             "still runs and try again, or save them to a file.",
@@ -170,17 +171,12 @@ class SwitchWords:
         rows = [(self._say("carried over", "已带上"), kept or self._say("nothing", "无"))]
         label = self._say("left behind", "未带上")
         rows += [
-            (label, f"{rendering.printable(name, 60)}: {rendering.printable(self._reason(reason), 200)}")
-            for name, reason in cargo.left[:50]
+            (label, f"{rendering.printable(name, 60)}: {why.said(chinese=self._chinese)}")
+            for name, why in cargo.left[:50]
         ]
         if len(cargo.left) > 50:
             rows.append((label, self._say(f"{len(cargo.left) - 50} more", f"另有 {len(cargo.left) - 50} 个")))
         return rows
-
-    def _reason(self, reason: str) -> str:
-        from sentinel_kernel.kernel.chinese import in_chinese  # noqa: PLC0415 - only at a change of the sandbox
-
-        return self._say(reason, in_chinese(reason))
 
     def progress(self, what: str, done: int, total: int, size_bytes: int) -> Json:
         """Return the bundle that shows how far it is; ``what`` is saved or loaded."""
@@ -190,10 +186,10 @@ class SwitchWords:
 
     def _list(self, cargo: Cargo) -> str:
         shown = "; ".join(
-            f"{rendering.printable(name, 60)} ({rendering.printable(self._reason(reason), 100)})"
-            for name, reason in cargo.left[:_SHOWN]
+            f"{rendering.printable(name, 60)} ({why.said(chinese=self._chinese)})"
+            for name, why in cargo.left[:_SHOWN]
         )
-        # In brackets stand the answers, of which a variable's name or reason must make none.
+        # In brackets stand the answers, of which a variable's name must make none.
         shown = shown.replace("[", "(").replace("]", ")")
         more = len(cargo.left) - _SHOWN
         return shown + (self._say(f" and {more} more", f" 等 {len(cargo.left)} 个") if more > 0 else "")

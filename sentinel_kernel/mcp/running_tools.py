@@ -95,6 +95,11 @@ class RunningTools:
         if cell_result.status_of(ran) == cell_result.OK:
             kernel.profile = profile
             return None
+        before = kernel.profile
+        if not ran.kernel_lost:
+            await kernel.limits()
+        if kernel.profile != before:
+            return None  # what failed is code of the sandbox behind the change, whose words are no hint
         told = cell_result.of_ran(ran, kernel.name, kernel.profile, self._language)
         error = told["error"] or {}
         said = f" {error.get('evalue', '')}" if error.get("ename") == "UsageError" else ""

@@ -1,7 +1,8 @@
 """Saving a cell's variables one by one as bytes, and taking them up again in another worker; inside the sandbox only.
 
-The host passes the bytes on and never looks into them. Each variable is pickled by itself, so that one that can't be
-does not cost the others; what two variables share is therefore two things afterwards.
+The host passes the bytes on and never looks into them; why one stays behind is one of the words that it knows
+(kernel/left_behind.py). Each variable is pickled by itself, so that one that can't be does not cost the others; what
+two variables share is therefore two things afterwards.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib
 import importlib.util
 import io
 import pickle
+import re
 import types
 from collections import ChainMap
 from typing import TYPE_CHECKING, Any
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
 _OF_IPYTHON = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open", "display"})
 _MOST_NAMES = 2000
 _NAME_CHARACTERS = 200
-_REASON_CHARACTERS = 200
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _MODULE, _PICKLE = "module", "pickle"
+_NOT_PICKLED = re.compile(r"cannot pickle '([\w.]+)' object")
+"""What copyreg and object.__reduce_ex__ say of a type that has no way to be saved (CPython 3.10 to 3.14)."""
 
 
 class _TooLargeError(Exception):
@@ -56,14 +59,16 @@ def answer(
     try:
         return _do(content, buffers, namespace, hidden)
     except _TooLargeError:
-        return _left("it is too large"), []
+        return _left("too-large"), []
     except _OpenFileError:
-        return _left("it is or holds an open file: open that again"), []
+        return _left("open-file"), []
     except KeyboardInterrupt:
-        return _left("it took too long"), []
+        return _left("late"), []
+    except MemoryError:
+        return _left("memory"), []
     except BaseException as error:  # noqa: BLE001 - a variable's own code runs here, and may raise what it likes
-        said = _text(error) or ("there was not enough memory" if isinstance(error, MemoryError) else "")
-        return _left(": ".join(filter(None, (type(error).__name__, said)))), []
+        found = _NOT_PICKLED.fullmatch(_text(error))
+        return _left("not-pickled", found[1]) if found else _left("raised", type(error).__name__), []
 
 
 def _do(
@@ -77,17 +82,17 @@ def _do(
         case "load":
             _load(str(content["name"]), str(content["kind"]), buffers, namespace)
             return {"status": "ok"}, []
-        case other:
-            return _left(f"{other!r} is no request"), []
+        case _:
+            return _left("unknown"), []
 
 
-def _left(reason: str) -> dict[str, Any]:
-    return {"status": "error", "reason": reason[:_REASON_CHARACTERS]}
+def _left(reason: str, type_name: str = "") -> dict[str, Any]:
+    return {"status": "error", "reason": reason, "type": type_name}
 
 
 def _text(error: BaseException) -> str:
     try:
-        return " ".join(str(error).split())
+        return str(error)
     except Exception:  # noqa: BLE001 - its __str__ is the variable's, too
         return ""
 
@@ -109,12 +114,12 @@ def _names(namespace: Mapping[str, Any], hidden: Mapping[str, Any]) -> list[str]
 def _save(value: object, most_bytes: int) -> tuple[dict[str, Any], list[bytes]]:
     if isinstance(value, types.ModuleType):
         if value.__name__ == "__main__" or importlib.util.find_spec(value.__name__) is None:
-            return _left("a module that can't be imported again"), []
+            return _left("module"), []
         return {"status": "ok", "kind": _MODULE}, [value.__name__.encode()]
     by_value = _by_value()
     pickler = _without_files(by_value or pickle.Pickler)
     if by_value is None and _is_of_a_cell(value):
-        return _left("defined in a cell: run that cell again (the package cloudpickle would carry it)"), []
+        return _left("of-a-cell"), []
     file = _Bounded(most_bytes)
     pickler(file, pickle.HIGHEST_PROTOCOL).dump(value)
     return {"status": "ok", "kind": _PICKLE}, [file.getvalue()]

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from sentinel_kernel.kernel.carrying import Cargo
+from sentinel_kernel.kernel.left_behind import TOO_LARGE, Left
 from sentinel_kernel.kernel.switch_words import SwitchWords
 from sentinel_kernel.mcp.asking import question
 
@@ -32,5 +33,5 @@ def test_a_question_without_a_mark_has_its_answers() -> None:
 
 
 def test_a_name_brings_no_brackets_into_the_question() -> None:
-    listed = SwitchWords("en")._list(Cargo(left=[(FORGED, "[n] go on")]))
-    assert listed == "x(y) cancel ((n) go on)"
+    listed = SwitchWords("en")._list(Cargo(left=[(FORGED, Left(TOO_LARGE))]))
+    assert listed == "x(y) cancel (it is too large)"

@@ -14,12 +14,10 @@ import pytest
 import sentinel_kernel
 from sentinel_kernel.errors import MappingError, SentinelError, UnsupportedHost
 from sentinel_kernel.kernel import lab_config
-from sentinel_kernel.kernel.carrying import LATE, Cargo
 from sentinel_kernel.kernel.chinese import in_chinese
 from sentinel_kernel.kernel.limit_magic import limits_page
 from sentinel_kernel.kernel.problems import forbidden
 from sentinel_kernel.kernel.status_page import StatusPage
-from sentinel_kernel.kernel.switch_words import SwitchWords
 from sentinel_kernel.kernel.unavailable import Problem
 from sentinel_kernel.kernel.words import own_words_unused
 from sentinel_kernel.linux import cgroup
@@ -110,21 +108,15 @@ def _said(path: str, function: str) -> list[str]:
     [
         ("supervisor/user_scope.py", "UnsupportedHost", 5),
         ("supervisor/group_tree.py", "return", 5),
-        ("worker/carry.py", "_left", 5),
     ],
 )
-def test_reasons_of_back_ends_and_of_variables_left_behind_are_told_in_chinese(
-    path: str, function: str, least: int
-) -> None:
-    said = [text for text in _said(path, function) if not text.startswith("7 is no request")]
+def test_reasons_of_back_ends_are_told_in_chinese(path: str, function: str, least: int) -> None:
+    said = _said(path, function)
     assert len(said) >= least
     for text in said:
         assert not _ENGLISH.search(in_chinese(text)), text
     joined = in_chinese("/a is systemd's to divide. /b: Permission denied. /c is not delegated to this user.")
     assert joined == "/a 由 systemd 划分。 /b: Permission denied. /c 没有委托给此用户。"
-    cargo = Cargo(left=[("f", "it is too large")])
-    assert SwitchWords("zh").rows(cargo)[1] == ("未带上", "f: 太大")
-    assert SwitchWords("en").rows(cargo)[1] == ("left behind", "f: it is too large")
 
 
 @pytest.mark.parametrize(
@@ -188,12 +180,6 @@ def test_a_back_end_that_is_wanted_and_missing_is_told_in_chinese(
 def test_what_could_not_be_set_is_told_behind_the_back_end() -> None:
     told = in_chinese("memory, pids in /a; the share of processors could not be set: Bad file descriptor")
     assert told == "/a 中的 memory, pids；处理器份额无法设定：Bad file descriptor"
-
-
-def test_why_variables_could_not_be_saved_is_told_in_chinese() -> None:
-    for fault in (LATE, "it was interrupted", "the sandbox did not tell its variables"):
-        assert in_chinese(fault) in SwitchWords("zh").not_saved(fault)
-        assert in_chinese(fault) != fault
 
 
 def test_what_is_not_ours_stays_as_it_is() -> None:
