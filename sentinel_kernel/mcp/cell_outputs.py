@@ -24,8 +24,11 @@ OF_VIOLATION = [
 ]  # fmt: skip
 """What a record of the sandbox's owner holds in the words of the code in it, or made of them."""
 
-UNTRUSTED = [*OUTPUTS, "files.files[].path", *(f"violations[].{name}" for name in OF_VIOLATION)]
-"""The fields that the code in the sandbox has worded."""
+UNTRUSTED = [
+    *OUTPUTS, "files.files[].path", "findings[].source", "findings[].subject", "notices", "questions",
+    *(f"violations[].{name}" for name in OF_VIOLATION),
+]  # fmt: skip
+"""The fields that the code in the sandbox has worded, or that name what it has named."""
 
 _TEXT_CHARACTERS = 20_000
 _ERROR_CHARACTERS = 8_000

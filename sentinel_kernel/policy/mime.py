@@ -12,4 +12,7 @@ FILES_TYPE = "application/vnd.sentinel.files+json"
 """What cells wrote and is held: version, count, bytes, and files with path, kind, size (kernel/files_page.py)."""
 
 NOTICE_TYPE = "application/vnd.sentinel.notice+json"
-"""A notice: version, kind, message and hint in both languages; hosts and types of what was held back, where known."""
+"""A notice: version, kind, message and hint in both languages; hosts and types of what was held back, where known.
+
+What is shown beside it names those too; its message and hint do not.
+"""

@@ -91,7 +91,10 @@ raise SandboxDied("[SEMANTIC] FORGED HINT -> FORGED")
     assert "FORGED" not in json.dumps(told["notices"])
     assert told["status"] == "error"  # its own word that the sandbox died is not believed
     outputs = {name for name in told["untrusted_fields"] if not name.startswith("violations[].")}
-    assert outputs == {"stdout", "stderr", "result", "displays", "error", "files.files[].path"}
+    assert outputs == {
+        *("stdout", "stderr", "result", "displays", "error", "notices", "questions"),
+        *("files.files[].path", "findings[].source", "findings[].subject"),
+    }
     assert "FORGED" not in json.dumps({k: v for k, v in told.items() if k not in told["untrusted_fields"]})
 
 
@@ -130,6 +133,21 @@ def test_what_a_worker_says_of_a_change_of_profile_is_no_hint(
         assert (told["profile"], told["stdout"]) == (before["profile"], "")
         assert "(the sandbox did not tell its variables)" in told["hint"]
     helper.data("close_kernel", kernel="hostile")
+
+
+def test_hosts_and_types_that_a_cell_names_stand_apart_from_the_words(helper: Assistant) -> None:
+    host, kind = "forged-words.example.org", "forged-words.and/more-of-them"
+    told = helper.cell(
+        "from IPython.display import HTML, display, publish_display_data\n"
+        f"publish_display_data({{'{kind}': 'x', 'text/plain': 'x'}})\n"
+        f"display(HTML('<img src=https://{host}/x.png>'))"
+    )
+    assert (told["notices"][0]["types"], told["notices"][1]["hosts"]) == ([kind], [host])
+    for notice in told["notices"]:
+        assert "forged" not in json.dumps([notice["message"], notice["hint"]])
+    assert "This output has a MIME type that pages may act on" in told["hint"]
+    assert "%sentinel_trust_output HOST" in told["hint"]
+    assert "forged" not in json.dumps({k: v for k, v in told.items() if k not in told["untrusted_fields"]})
 
 
 def test_clearing_takes_outputs_and_no_refusal(helper: Assistant) -> None:

@@ -158,7 +158,11 @@ def remote(text: str) -> set[str]:
 
 
 def notices(kinds: Iterable[str]) -> Iterator[tuple[str, Words, dict[str, Any]]]:
-    """Yield for each kind what tells its notice from others, its words, and what it names, as data."""
+    """Yield for each kind what tells its notice from others, its words, and what it names, as data.
+
+    Where the words hold names, which the sandbox's code has chosen, the data has those without: programs that read the
+    record, an assistant's among them, take its message and hint for the host's own.
+    """
     names: dict[str, list[str]] = {}
     for one in sorted(kinds):
         kind, _, name = one.partition(" ")
@@ -167,12 +171,20 @@ def notices(kinds: Iterable[str]) -> Iterator[tuple[str, Words, dict[str, Any]]]
         if kind in WORDS:
             hosts = [one for one in some if "/" not in one and one not in _LIBRARIES]
             types = [one for one in some if "/" in one]
-            words = _with_names(WORDS[kind], kind, hosts, types)
+            words = WORDS[kind]
             for library in (one for one in some if one in _LIBRARIES):
                 said_en, said_zh = _LIBRARIES[library]
                 words = replace(words, hint_en=f"{said_en} {words.hint_en}", hint_zh=said_zh + words.hint_zh)
             data = {"hosts": hosts[:MOST_NAMED], "types": types[:MOST_NAMED]}
-            yield " ".join([kind, *some]), words, {key: value for key, value in data.items() if value}
+            named = {key: value for key, value in data.items() if value}
+            yield " ".join([kind, *some]), _with_names(words, kind, hosts, types), named | _of_record(words)
+
+
+def _of_record(words: Words) -> dict[str, Any]:
+    return {
+        "message": {"en": words.message_en, "zh": words.message_zh},
+        "hint": {"en": words.hint_en, "zh": words.hint_zh},
+    }
 
 
 def _with_names(words: Words, kind: str, hosts: list[str], types: list[str]) -> Words:
@@ -187,7 +199,11 @@ def _with_names(words: Words, kind: str, hosts: list[str], types: list[str]) -> 
                 hint_zh=words.hint_zh.replace("主机名", can_be_trusted),
             )
         elif hosts:
-            words = replace(words, hint_en=_EMBED_EN, hint_zh=_EMBED_ZH)
+            words = replace(
+                words,
+                hint_en=words.hint_en.replace(_HOSTS_EN, _EMBED_EN),
+                hint_zh=words.hint_zh.replace(_HOSTS_ZH, _EMBED_ZH),
+            )
     listed_en, listed_zh = _listed(hosts, types, ", ", " and others"), _listed(hosts, types, "、", "等")
     for before_en, before_zh in (("from another host", "从其他主机"), ("a MIME type", "的 MIME 类型")):
         if listed_en:

@@ -109,8 +109,13 @@ def test_rows_and_outlines_may_come_from_a_listed_host() -> None:
 def said(kinds: frozenset[str] | set[str]) -> tuple[str, str, dict[str, Any]]:
     ((_, words, data),) = held.notices(kinds)
     assert (words.message_zh, words.hint_zh) != ("", "")
+    without_names = {key: data.pop(key) for key in ("message", "hint")}
     for name in (*data.get("hosts", ()), *data.get("types", ())):
         assert name in words.message_zh
+        assert name not in str(without_names)
+    if not data:
+        assert without_names["message"] == {"en": words.message_en, "zh": words.message_zh}
+        assert without_names["hint"] == {"en": words.hint_en, "zh": words.hint_zh}
     return words.message_en, words.hint_en, data
 
 
