@@ -202,8 +202,8 @@ told = {
     "read limits of one outside": tried(resource.prlimit, OUTSIDE, limit),
     "set one's own": tried(resource.prlimit, os.getpid(), limit, resource.getrlimit(limit)),
     "set a child's": tried(resource.prlimit, child.pid, limit, (0, 0)),
-    "one's own priority": tried(os.setpriority, os.PRIO_PROCESS, os.getpid(), 1),
-    "a child's priority": tried(os.setpriority, os.PRIO_PROCESS, child.pid, 1),
+    "one's own priority": tried(os.setpriority, os.PRIO_PROCESS, os.getpid(), os.getpriority(os.PRIO_PROCESS, 0)),
+    "a child's priority": tried(os.setpriority, os.PRIO_PROCESS, child.pid, os.getpriority(os.PRIO_PROCESS, 0)),
 }
 if not told["open a child"]:
     seen = os.pidfd_open(child.pid)
