@@ -28,6 +28,7 @@ CLONE_NEWTIME (0x80) is part of the exit signal in clone(2), and a flag in unsha
 """
 
 _F_SETLEASE = 1024  # <linux/fcntl.h>
+_SOL_SOCKET, _SO_PASSPIDFD, _SO_PEERPIDFD = 1, 76, 77  # <asm-generic/socket.h>, Linux 6.5
 TIOCSTI, TIOCLINUX, TIOCCONS = 0x5412, 0x541C, 0x541D  # <asm-generic/ioctls.h>
 
 _NO_CALL = Action(ActionKind.ERRNO, errno.ENOSYS)
@@ -105,6 +106,16 @@ def _created_with(flags: int, mode: int) -> tuple[Region, ...]:
 
 _RUNS_AS_OWNER = "in a folder that is written directly, whoever runs the file would become the folder's owner"
 
+_OF_PROCESSES = "it would hand out a process outside of the sandbox, to which the worker's sockets lead"
+_NO_OPTION = Action(ActionKind.ERRNO, errno.ENOPROTOOPT)
+"""As of a Linux kernel that does not know the option: libraries do without."""
+
+
+def _option(name: int) -> Region:
+    # Few bits, as those of two tests multiply: no other level or option has just these in the same places.
+    return (ArgumentTest(1, 0x3F, _SOL_SOCKET), ArgumentTest(2, 0x7F, name))
+
+
 # Refusals: a profile may refuse the same in another way (KILL, another errno), but not allow it.
 FLOOR: tuple[FixedRule, ...] = (
     FixedRule(
@@ -172,6 +183,8 @@ FLOOR: tuple[FixedRule, ...] = (
     FixedRule(("open",), NOTIFY, _RUNS_AS_OWNER, only_in=_created_with(1, 2)),
     FixedRule(("openat",), NOTIFY, _RUNS_AS_OWNER, only_in=_created_with(2, 3)),
     FixedRule(("pidfd_getfd",), NOTIFY, "it takes open files out of other processes"),
+    FixedRule(("getsockopt",), _NO_OPTION, _OF_PROCESSES, only_in=(_option(_SO_PEERPIDFD),)),
+    FixedRule(("setsockopt",), _NO_OPTION, _OF_PROCESSES, only_in=(_option(_SO_PASSPIDFD),)),
     FixedRule(
         ("fcntl",),
         NOTIFY,
@@ -292,12 +305,21 @@ WORKER_NEEDS: tuple[FixedRule, ...] = (
         only_in=((ArgumentTest(2, (1 << 64) - 1, 0),),),
     ),
     FixedRule(
-        _calls(
-            "sendmsg recvmsg sendto recvfrom shutdown getsockname getpeername setsockopt getsockopt accept "
-            "accept4 listen"
-        ),
+        _calls("sendmsg recvmsg sendto recvfrom shutdown getsockname getpeername accept accept4 listen"),
         Action(ActionKind.ALLOW),
         "the worker speaks with the host over sockets that it inherits",
+    ),
+    FixedRule(
+        ("getsockopt",),
+        Action(ActionKind.ALLOW),
+        "the worker looks after the sockets that it inherits",
+        except_in=(_option(_SO_PEERPIDFD),),
+    ),
+    FixedRule(
+        ("setsockopt",),
+        Action(ActionKind.ALLOW),
+        "the worker looks after the sockets that it inherits",
+        except_in=(_option(_SO_PASSPIDFD),),
     ),
     FixedRule(
         ("ioctl",),

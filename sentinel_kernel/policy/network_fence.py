@@ -118,12 +118,6 @@ _REFUSED: Final[tuple[tuple[str, Region, int], ...]] = (
     # SO_BINDTODEVICE and SO_BINDTOIFINDEX: the devices are those of the network outside, for a socket from there.
     ("setsockopt", (ArgumentTest(_LEVEL, 0xFF, SOL_SOCKET), ArgumentTest(_NAME, 0xFF, 25)), errno.EPERM),
     ("setsockopt", (ArgumentTest(_LEVEL, 0xFF, SOL_SOCKET), ArgumentTest(_NAME, 0xFF, 62)), errno.EPERM),
-    # SO_PEERPIDFD: who listens on a program's behalf is the supervisor.
-    (
-        "getsockopt",
-        (ArgumentTest(_LEVEL, 0xFF, SOL_SOCKET), ArgumentTest(_NAME, 0xFF, 77)),
-        errno.ENOPROTOOPT,
-    ),
 )
 """Calls that the filter refuses by itself."""
 

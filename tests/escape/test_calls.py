@@ -6,6 +6,7 @@ import platform
 from typing import TYPE_CHECKING
 
 import pytest
+from lacking import lacking
 
 if TYPE_CHECKING:
     from conftest import Attacker
@@ -77,6 +78,24 @@ tell(code() == os.getpid())
 """
     assert attacker.outside(attack) is True
     assert attacker.cause(attack)["kind"] == "rule_kill"
+
+
+@pytest.mark.parametrize("high", ["0", "1 << 40"])
+def test_no_socket_hands_out_a_process_at_its_other_end(attacker: Attacker, high: str) -> None:
+    attack = f"""
+ours, theirs = socket.socketpair()
+room, size, on = ctypes.create_string_buffer(4), ctypes.c_uint(4), ctypes.c_int(1)
+level = ({high}) | socket.SOL_SOCKET
+tell([called(55, ours.fileno(), level, ({high}) | 16, room, ctypes.byref(size)),
+      called(55, ours.fileno(), level, ({high}) | 77, room, ctypes.byref(size)),
+      called(54, ours.fileno(), level, ({high}) | 16, ctypes.byref(on), 4),
+      called(54, ours.fileno(), level, ({high}) | 76, ctypes.byref(on), 4)])
+"""
+    outside = attacker.outside(attack)
+    if outside == ["ok", "ENOPROTOOPT"] * 2:
+        lacking("SO_PEERPIDFD is an option of Linux 6.5 and newer")
+    assert outside == ["ok"] * 4
+    assert attacker.inside(attack) == ["ok", "ENOPROTOOPT"] * 2
 
 
 def test_a_filter_of_its_own_that_answers_for_the_supervisor_gives_nothing(attacker: Attacker) -> None:
