@@ -195,7 +195,7 @@ class Files:
                 self._ask_each(turn, needs, {}, str(told.get("seen") or ""), rounds - 1)
 
         fields: Json = {"do": "commit", "paths": list(turn.wanted.paths), "answers": answers}
-        # Where the profile lets nothing out by itself, a cell's line is no person's word for new files either.
+        # A cell's line is no person's word: what would not get out by itself is asked about, here and there.
         fields["ask_new"] = not self.commits_new()
         self.request(turn, {**fields, "seen": seen} if seen else fields, answered)
 

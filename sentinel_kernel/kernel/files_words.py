@@ -52,6 +52,10 @@ _HELD = {
         "等待 %sentinel_commit：其中写明了程序要运行或加载的内容",
     ),
     "sparse": ("waits for %sentinel_commit: it is mostly empty space", "等待 %sentinel_commit：内容大多为空"),
+    "option": (
+        "waits for %sentinel_commit: programs may take its name for an option",
+        "等待 %sentinel_commit：程序可能把其名称当作选项",
+    ),
 }
 """Codes of policy/committable.py in English and Chinese."""
 
@@ -116,17 +120,21 @@ def question(need: Json, *, chinese: bool) -> str:
     # Marked off, so that no name reads as the end of the question.
     told = named(paths, count, chinese=chinese, mark="`")
     final = need.get("final") or 0
+    options = need.get("options") or 0
     if chinese:
         lost = f"其中 {final} 个无法用 %sentinel_undo 恢复（文件夹，或太大而未保留）。" if final else ""
-        return f"询问：此单元格想要{what[1]}（{count} 个）：{told}。{lost}是否允许？[y] 是，[n] 否："
+        odd = f"其中 {options} 个名称以 - 或 ~ 开头：程序（如 tar cf x *）会把它当作选项。" if options else ""
+        return f"询问：此单元格想要{what[1]}（{count} 个）：{told}。{odd}{lost}是否允许？[y] 是，[n] 否："
     lost = (
         f"%sentinel_undo can't bring {'it' if count == final == 1 else f'{final} of these'} back "
         f"({'a folder' if final == 1 else 'folders'}, or too large to keep). "
         if final
         else ""
     )
+    begins = f"Of these {options} {'begins' if options == 1 else 'begin'}" if count > 1 else "Its name begins"
+    odd = f"{begins} with - or ~, which programs take for an option (tar cf x *). " if options else ""
     wants = _OF_ONE.get(str(need.get("what")), what[0]) if count == 1 else f"{what[0]} ({count})"
-    return f"asks: this cell wants to {wants}: {told}. {lost}Allow it? [y] yes, [n] no: "
+    return f"asks: this cell wants to {wants}: {told}. {odd}{lost}Allow it? [y] yes, [n] no: "
 
 
 def nobody(what: str, *, chinese: bool) -> str:
@@ -232,6 +240,10 @@ _WAITING = {
         "其中写明了程序要运行、加载或下载的内容，此机器上的程序可能会照做",
     ),
     "sparse": ("it says to be far longer than what is stored of it", "它声称的长度远大于实际存储的内容"),
+    "option": (
+        "its name begins with - or ~: programs may take it for an option",
+        "其名称以 - 或 ~ 开头，程序可能把它当作选项",
+    ),
     "waits": (
         "programs of this machine may run it, or follow it",
         "此机器上的程序可能会运行或读取它",

@@ -83,6 +83,9 @@ WAITS: Final = "waits"
 SETTINGS: Final = "settings"
 """It says what a program is to run, load or fetch (policy/launch_keys.py); as above."""
 
+OPTION: Final = "option"
+"""A name in its path begins with ``-`` or ``~``: a program takes it for an option, a shell for a home; as above."""
+
 # What is committed by itself: results that programs read as data and run nothing of.
 _DATA_ENDINGS = frozenset(
     {
@@ -227,7 +230,14 @@ def why_waiting(path: str, size: int, stored: int) -> str:
     """
     if by_itself(path):
         return SPARSE if size > _SPARSE_TIMES * stored + _SPARSE_BYTES else ""
+    if looks_like_option(path):
+        return OPTION
     return MODEL if _ending(folded(path.rpartition("/")[2])) in _MODEL_ENDINGS else WAITS
+
+
+def looks_like_option(path: str) -> bool:
+    """Tell whether what is given ``path``, as ``tar cf all.tar *`` is, may take it for something else than a file."""
+    return any(name.startswith(("-", "~")) for name in map(folded, path.split("/")))
 
 
 def form_of(path: str) -> str:

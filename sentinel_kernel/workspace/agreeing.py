@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import hashlib
 
-from sentinel_kernel.policy.committable import CONFIGURATION, EXECUTABLE, LOADED, REFUSED, VERSION_CONTROL
+from sentinel_kernel.policy.committable import (
+    CONFIGURATION,
+    EXECUTABLE,
+    LOADED,
+    MODEL,
+    OPTION,
+    REFUSED,
+    SETTINGS,
+    VERSION_CONTROL,
+    WAITS,
+    looks_like_option,
+)
+from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.commit import questions
 
@@ -18,7 +30,12 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_WORST = {reason: rank for rank, reason in enumerate((VERSION_CONTROL, LOADED, CONFIGURATION, EXECUTABLE))}
+_WORST = {
+    reason: rank
+    for rank, reason in enumerate(
+        (VERSION_CONTROL, LOADED, CONFIGURATION, EXECUTABLE, OPTION, SETTINGS, MODEL, WAITS)
+    )
+}
 _MOST_QUESTIONED = 100_000
 """The most paths that one yes can be about: what was asked for is known one by one."""
 
@@ -31,6 +48,7 @@ class Asking:
         self._wanted = wanted
         self._keeping = keeping
         self._final: dict[str, int] = {}
+        self._options: dict[str, int] = {}
         self._digest = hashlib.blake2b(digest_size=16)
         self._counts: dict[str, int] = {}
         self._paths: dict[str, list[tuple[int, int, str]]] = {}
@@ -43,12 +61,15 @@ class Asking:
         self.count += 1
         wanted = self._questions(change)
         final = 0 if self._keeping.keeps(change) else 1 + change.inside
+        option = change.kind != kinds.DELETED and looks_like_option(change.path)
+        worst = _WORST.get(change.committable or (OPTION if option else change.waits), len(_WORST))
         for what in wanted:
             if final and what in ("delete", "overwrite"):
                 self._final[what] = self._final.get(what, 0) + final
+            self._options[what] = self._options.get(what, 0) + option
             self._counts[what] = self._counts.get(what, 0) + 1 + change.inside
             named = self._paths.setdefault(what, [])
-            named.append((_WORST.get(change.committable, len(_WORST)), self.count, change.path))
+            named.append((worst, self.count, change.path))
             if len(named) > 2 * asked.NAMED_PATHS:
                 named.sort()
                 del named[asked.NAMED_PATHS :]
@@ -59,8 +80,11 @@ class Asking:
                 self._questioned.add(identity)
 
     def _questions(self, change: Change) -> tuple[str, ...]:
+        """Return what a change needs a yes for; a new one where it would not have been committed by itself either."""
         found = questions(change)
-        return found or (("new",) if self._wanted.ask_new and change.committable not in REFUSED else ())
+        if found or change.committable in REFUSED:
+            return found
+        return ("new",) if self._wanted.ask_new or not change.autocommit else ()
 
     @property
     def seen(self) -> str:
@@ -85,6 +109,7 @@ class Asking:
                 "what": what,
                 "count": count,
                 "final": self._final.get(what, 0),
+                "options": self._options.get(what, 0),
                 "paths": [path for *_, path in sorted(self._paths[what])[: asked.NAMED_PATHS]],
             }
             for what, count in sorted(self._counts.items())

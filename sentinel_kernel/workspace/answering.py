@@ -215,7 +215,7 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
             for change in _chosen(workspace, wanted)
             if change.layer == name and asking.agreed(change)
         )
-        commit(layer, chosen, wanted.answers, outcome=outcome, told=progress)
+        commit(layer, chosen, wanted.answers, outcome=outcome, told=progress, asked_new=wanted.ask_new)
     layers = workspace.layers
     placed = {
         path: person_commit.relinked(layers[path[0]], path[1], key) for path, key in outcome.placed.items()

@@ -107,18 +107,20 @@ def commit(
     outcome: Outcome,
     told: Callable[[Outcome], None] = lambda _: None,
     by_itself: bool = False,
+    asked_new: bool = False,
 ) -> None:
     """Commit ``chosen`` (in the order of a listing, which it may be), adding to ``outcome``.
 
     What needs a yes that is not in ``answers`` fails as ``not_committable``. A host's file that is another than when it
     was listed is kept, and so is the cell's (``NAME.sentinel-TIME`` beside it), or it fails as ``changed_meanwhile``
     where ``conflict`` was not answered. ``told`` is called after each batch (some hundred files). ``by_itself``: nobody
-    was asked; what is not ``autocommit``, or open for writing just now, is left alone and told nowhere.
+    was asked; what is not ``autocommit``, or open for writing just now, is left alone and told nowhere. ``asked_new``:
+    the person was asked about what is ``autocommit`` too.
 
     Afterwards cells see the host's file where nobody had the cell's open (giving_up.py), and its copy's memory is free.
     """
     signal.signal(signal.SIGIO, signal.SIG_IGN)  # tells of broken leases; ends a process else
-    run = _Commit(layer, answers, outcome, by_itself=by_itself)
+    run = _Commit(layer, answers, outcome, by_itself=by_itself, asked_new=asked_new)
     try:
         for change in chosen:
             run.take(change)
@@ -141,7 +143,9 @@ def settle(layer: Layer) -> None:
 
 
 class _Commit:
-    def __init__(self, layer: Layer, answers: frozenset[str], outcome: Outcome, *, by_itself: bool) -> None:
+    def __init__(
+        self, layer: Layer, answers: frozenset[str], outcome: Outcome, *, by_itself: bool, asked_new: bool
+    ) -> None:
         self._layer = layer
         self._answers = answers
         self._outcome = outcome
@@ -153,7 +157,9 @@ class _Commit:
         self._bytes = 0
         self._giving_up = 0
         """The process that gives up what was committed before; 0: none."""
-        self._staging = Staging(layer, self._host, programs="dangerous" in answers, waits=not by_itself)
+        self._staging = Staging(
+            layer, self._host, programs="dangerous" in answers, waits=not by_itself, asked_new=asked_new
+        )
 
     @property
     def is_full(self) -> bool:

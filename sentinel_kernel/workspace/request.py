@@ -9,7 +9,8 @@ A request is ``{"op": "files", "id": n, "do": WORD, ...}`` with these fields, al
 - ``page``: from 0; a page of ``list`` holds 200 entries at most, one of ``diff`` what fits a packet.
 - ``answers``: ``{"overwrite": bool, "delete": bool, "dangerous": bool, "conflict": bool, "new": bool}``: what the
   person said yes to.
-- ``ask_new``: of ``commit``: new files that need no other yes need one as well (``new``).
+- ``ask_new``: of ``commit``: new files that need no other yes need one (``new``) though they are ``autocommit``, as
+  those that are not need it always.
 - ``seen``: that of the answer that asked; where what needs a yes is another by now, it is asked anew.
 - ``offset``: of ``export``, in bytes; ``side``: ``after`` (the cell's file, the default) or ``before`` (the host's).
 
@@ -28,7 +29,7 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
   (Of a refusal ``no_such_path``, ``near``: up to 5 paths of the same names in other folders, as the person types them;
   ``settled``: of the first 5 paths that were typed, those at which the host has what cells see.)
 - ``commit``: either ``{"needs": [{"what": one of ANSWERS, "paths": [<= 20], "count": n, "final": how many of them
-  an undo could not bring back}], "seen"}``, and nothing was done; or
+  an undo could not bring back, "options": how many begin with ``-`` or ``~``}], "seen"}``, and nothing was done; or
   ``{"committed": DONE, "failed": FAILED, "beside", "aside", "held", "bytes"}``; ``aside`` counts bytecode and the like,
   which is left out unless it is named.
 - ``discard``: ``{"discarded": DONE, "failed": FAILED, "held", "bytes"}``.

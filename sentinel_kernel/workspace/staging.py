@@ -51,16 +51,20 @@ class Staged:
 class Staging:
     """Makes the copies of one commit."""
 
-    def __init__(self, layer: Layer, host: HostFolders, *, programs: bool, waits: bool) -> None:
+    def __init__(
+        self, layer: Layer, host: HostFolders, *, programs: bool, waits: bool, asked_new: bool
+    ) -> None:
         """Copy from ``layer`` to ``host``.
 
         ``programs``: what is executable may stay so. ``waits`` false: what is written to all the time is left, and a
-        database in the middle of a transaction.
+        database in the middle of a transaction. ``asked_new``: a person was asked about new files that may be
+        ``autocommit`` too.
         """
         self._layer = layer
         self._host = host
         self._programs = programs
         self._waits = waits
+        self._asked_new = asked_new
         self._links: dict[tuple[int, int], tuple[str, int]] = {}
         """(inode, mtime) of a cell's file with several names -> where it was committed, and as which inode."""
         self._keeps_holes: bool | None = None
@@ -107,7 +111,7 @@ class Staging:
         self._refuse_without_room(folder, status)
         linked = self._linked(change, folder, status)
         if linked is not None:
-            if self._launches(change.path, linked.writer):
+            if self._launches(change, linked.writer):
                 self.drop(linked)
                 return None
             return linked
@@ -124,7 +128,7 @@ class Staging:
         staged = Staged(change, folder, unfinished, writer, status)
         try:
             copy_data(reader, writer, status.st_size, give_way)
-            if key_of(os.fstat(reader)) != staged.cell or self._launches(change.path, writer):
+            if key_of(os.fstat(reader)) != staged.cell or self._launches(change, writer):
                 self.drop(staged)
                 return None
             with self._host.acting():
@@ -136,14 +140,15 @@ class Staging:
             raise
         return staged
 
-    def _launches(self, path: str, writer: int) -> bool:
+    def _launches(self, change: Change, writer: int) -> bool:
         """Tell whether a copy that nobody was asked about says what to run: the cell's file may be another since."""
-        if self._waits or not form_of(path):
+        form = form_of(change.path)
+        if self._asked_new or not change.autocommit or not form:
             return False
         with self._host.acting():
             copy = os.open(f"/proc/self/fd/{writer}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return self._looks.are_settings(copy, form_of(path))
+            return self._looks.are_settings(copy, form)
         finally:
             os.close(copy)
 

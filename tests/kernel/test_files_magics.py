@@ -126,6 +126,32 @@ def test_a_yes_commits_a_no_does_not_and_the_gauge_counts_what_is_held(
     assert "Nothing is held" in shown(talk.run("%sentinel_files"))
 
 
+def test_what_would_not_have_been_saved_by_itself_asks_once_and_the_rest_is_saved_without(
+    talk: Conversation, work: Path
+) -> None:
+    option = "--checkpoint-action=exec=sh results.csv"
+    waiting = ("conftest.py", "net.pkl", "page.html", "launch.json", option, "~/x.csv")
+    code = f"import os; os.mkdir('~')\nfor name in {('saved.csv', *waiting)!r}: open(name, 'w').write('x')"
+    assert talk.run(code).content["status"] == "ok"
+    assert (work / "saved.csv").read_text() == "x"
+    line = "%sentinel_commit\nopen('after.csv', 'w').write('the cell went on')"
+    alone = talk.run(line)
+    assert "nobody can be asked here" in alone.content["evalue"]
+    assert "HINT →" in alone.content["evalue"]
+    no = talk.execute(line, allow_stdin=True)
+    prompt = talk.wait_for_prompt(no)["content"]["prompt"]
+    assert "write new files (7): `" in prompt
+    named = prompt.partition("(7): `")[2].partition("`. ")[0].split("`, `")
+    assert [set(named[:3]), named[3:4]] == [{option, "~", "~/x.csv"}, ["net.pkl"]]  # the worst first
+    assert set(named) == {*waiting, "~"}
+    assert "Of these 3 begin with - or ~, which programs take for an option" in prompt
+    talk.client.input("n")
+    assert "not agreed to" in talk.finish(no).content["evalue"]
+    assert not [name for name in (*waiting, "~", "after.csv") if (work / name).exists()]
+    assert asked(talk, line, "y").content["status"] == "ok"
+    assert [(work / name).read_text() for name in waiting] == ["x"] * len(waiting)
+
+
 def test_undo_takes_back_one_cell_after_the_other(talk: Conversation, work: Path, folder: Path) -> None:
     for number in (1, 2):
         talk.run(writes(f"step{number}.txt", "x"))
@@ -223,7 +249,8 @@ def test_a_path_from_where_the_cell_has_gone_is_told_from_the_notebooks_folder(
     for magic in ("%sentinel_commit", "%sentinel_discard"):
         assert "Type the path from there: `deep/out.py`" in talk.run(f"{magic} out.py").content["evalue"]
     assert not (work / "deep" / "out.py").exists()
-    assert talk.run("%sentinel_commit deep/out.py\nos.chdir('..')").content["status"] == "ok"
+    done = asked(talk, "%sentinel_commit deep/out.py\nos.chdir('..')", "y")
+    assert done.content["status"] == "ok"
     assert (work / "deep" / "out.py").read_text() == "1"
 
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+import zmq
 from live_kernel import notebook
 from waiting import wait_until
 
@@ -127,7 +128,10 @@ def commit(book: Notebook, line: str) -> str:
     """Commit with a yes to each question; return the questions."""
     running = book.send(f"%sentinel_commit {line}", allow_stdin=True)
     asked = []
-    while not asked or ("delete" not in asked[-1] and "overwrite" not in asked[-1]):
+    stdin, poller = book.client.stdin_channel.socket, zmq.Poller()
+    for socket in (stdin, book.client.shell_channel.socket):
+        poller.register(socket, zmq.POLLIN)
+    while stdin in dict(poller.poll(60_000)):
         asked.append(book.client.get_stdin_msg(timeout=60)["content"]["prompt"])
         book.client.input("y")
     book.collect(running)

@@ -9,6 +9,7 @@ import pytest
 
 from sentinel_kernel.workspace.answering import Workspace, answer
 from sentinel_kernel.workspace.cell_end import CellEnds
+from sentinel_kernel.workspace.commit import Outcome, commit
 from sentinel_kernel.workspace.request import FilesRequest
 from sentinel_kernel.workspace.store import StoreSettings
 
@@ -41,8 +42,9 @@ def test_bytecode_and_checkpoints_are_left_out_of_all_and_asked_about_never(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     wrote(tmp_path, "m.py", BYTECODE, "old.pyc", ".ipynb_checkpoints/n-checkpoint.ipynb")
-    told = said(workspace, "commit")
-    assert "needs" not in told
+    asks = said(workspace, "commit")
+    assert [(need["what"], need["paths"]) for need in asks["needs"]] == [("new", ["m.py"])]
+    told = said(workspace, "commit", answers=frozenset({"new"}), seen=asks["seen"])
     assert (told["committed"]["count"], told["aside"]) == (1, 3)
     assert on_host(tmp_path) == {"m.py"}
 
@@ -54,6 +56,40 @@ def test_what_is_named_is_written_all_the_same(workspace: Workspace, tmp_path: P
     told = said(workspace, "commit", BYTECODE, answers=frozenset({"dangerous"}), seen=asks["seen"])
     assert told["aside"] == 0
     assert on_host(tmp_path) == {BYTECODE}
+
+
+def test_new_files_that_would_not_be_committed_by_themselves_need_a_yes_and_the_others_none(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    wrote(tmp_path, "a.csv", "b.html", "c.pkl", "-o/d.csv")
+    told = said(workspace, "commit", "a.csv")
+    assert told["committed"]["paths"] == ["a.csv"]
+    asks = said(workspace, "commit")
+    (need,) = asks["needs"]
+    assert (need["what"], set(need["paths"][:2]), need["paths"][2:]) == (
+        "new", {"-o", "-o/d.csv"}, ["c.pkl", "b.html"]
+    )  # fmt: skip
+    assert (need["count"], need["options"]) == (4, 2)
+    (tmp_path / "upper" / "b.html").write_text("another by now")
+    again = said(workspace, "commit", answers=frozenset({"new"}), seen=asks["seen"])
+    assert again["needs"]
+    said(workspace, "commit", answers=frozenset({"new"}), seen=again["seen"])
+    assert on_host(tmp_path) == {"a.csv", "b.html", "c.pkl", "-o/d.csv"}
+
+
+@pytest.mark.parametrize("asked_new", [False, True])
+def test_data_that_becomes_settings_while_it_is_committed_is_left_where_nobody_was_asked(
+    workspace: Workspace, tmp_path: Path, asked_new: bool
+) -> None:
+    (tmp_path / "upper" / "a.json").write_text('{"rows": [1]}')
+    changes = list(workspace.walk())
+    assert [change.autocommit for change in changes] == [True]
+    (tmp_path / "upper" / "a.json").write_text('{"command": "sh"}')
+    outcome = Outcome()
+    layer = workspace.layers["workspace"]
+    commit(layer, changes, frozenset(), outcome=outcome, asked_new=asked_new)
+    assert outcome.failed == ([] if asked_new else [("a.json", "workspace", "changed_meanwhile")])
+    assert on_host(tmp_path) == ({"a.json"} if asked_new else set())
 
 
 @pytest.mark.parametrize("do", ["commit", "discard"])
