@@ -1,7 +1,9 @@
 """`%sentinel_export`: one file of the sandbox as a link to download, however large; and pictures for differences.
 
 A small file is in the link itself. A larger one is copied to a new file below the notebook's folder, which the
-server gives out; where nobody is there to click it is copied to a private folder, and the page says where.
+server gives out: after a question, unless it is data that would be saved by itself. Where nobody is there to ask or
+to click it is copied to a private folder, of a few files, and the page says where; not at all where nothing gets out
+unasked.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from sentinel_kernel.kernel import rendering
+from sentinel_kernel.kernel import files_words, rendering
+from sentinel_kernel.policy.committable import by_itself, form_of
 from sentinel_kernel.policy.disk_reserve import reserve
 from sentinel_kernel.policy.sizes_in_words import size_text
 
@@ -30,8 +33,13 @@ INLINE_BYTES = 256 * 1024
 """So large a file is within the link, and so in the notebook once that is saved."""
 
 FOLDER = "sentinel-exports"
+_UNASKED_BYTES = 1 << 30
+"""A larger file may be mostly holes (policy/committable.py, SPARSE): the person is asked."""
+PRIVATE_FILES, PRIVATE_BYTES = 20, 1 << 30
+"""What the private folder holds at most: a cell's line fills it, and nobody is asked."""
 _MOST_PICTURES, _PICTURE_BYTES = 8, 512 * 1024
 _NAME_CHARACTERS = 120
+_PLACE_CHARACTERS = 300
 _TRIES = 1000
 
 
@@ -78,11 +86,19 @@ class FilesExport:
             self._took(told)
         elif told.get("layer") == "workspace" and not offered:
             self._offer(told)
-        elif here and not self._files.commits_new():
+        elif here and not self._is_saved_by_itself(size):
             need = {"what": "new", "paths": [f"{FOLDER}/{_name(self._path)}"], "count": 1}
             self._files.ask(self._turn, need, lambda: self._open(told, here=True))
+        elif not here and self._host.settings.commit == "none":
+            self._turn.refuse(files_words.nobody("export", chinese=self._chinese))
         else:
             self._open(told, here=here)
+
+    def _is_saved_by_itself(self, size: object) -> bool:
+        """Tell whether the copy is data of the kind that gets out unasked; what may hold settings is asked about."""
+        path = f"{FOLDER}/{_name(self._path)}"
+        small = isinstance(size, int) and size <= _UNASKED_BYTES
+        return small and by_itself(path) and not form_of(path) and self._files.commits_new()
 
     def __del__(self) -> None:
         """Leave no half file of an export whose cell was interrupted."""
@@ -91,9 +107,16 @@ class FilesExport:
     def _open(self, told: Json, *, here: bool) -> None:
         self._here = here
         try:
-            size = told.get("size")
+            told_size = told.get("size")
+            size = told_size if isinstance(told_size, int) else 0
             parent = self._host.settings.workspace if here else _private_folder()
-            self._copy = _Copy(parent, size if isinstance(size, int) else 0)
+            if not here and _is_full(os.path.join(parent, FOLDER), size):
+                place = rendering.printable(os.path.join(parent, FOLDER), _PLACE_CHARACTERS)
+                self._turn.refuse(
+                    files_words.too_many_exports(place, PRIVATE_FILES, PRIVATE_BYTES, chinese=self._chinese)
+                )
+                return
+            self._copy = _Copy(parent, size)
         except OSError as error:
             self._fail(error)
             return
@@ -294,16 +317,27 @@ def _refuse_without_room(folder: int, size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def _is_full(folder: str, size: int) -> bool:
+    """Tell whether a file of ``size`` bytes is more than the private folder may hold. Raises OSError."""
+    count = 0
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            count += 1
+            with suppress(FileNotFoundError):  # another kernel's, finished by now
+                size += entry.stat(follow_symlinks=False).st_size
+    return count >= PRIVATE_FILES or size > PRIVATE_BYTES
+
+
 def _has_no_surrogate(path: str) -> bool:
     """Tell whether a path is text: no link can name another."""
     return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
 def _name(path: str) -> str:
-    """Return a name for the copy: the file's own, with what can't be seen replaced, never hidden, never executable."""
+    """Return a name for the copy: the file's own, with what can't be seen replaced, never hidden, never an option."""
     name = path.rstrip("/").rpartition("/")[2]
     plain = "".join(one if one.isprintable() and one not in "/\\" else "_" for one in name)
-    return plain.lstrip(".")[-_NAME_CHARACTERS:].strip() or "file"
+    return plain[-_NAME_CHARACTERS:].lstrip(".-~ ").rstrip() or "file"
 
 
 def _private_folder() -> str:

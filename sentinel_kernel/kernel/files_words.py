@@ -72,6 +72,7 @@ _QUESTIONS = {
         "写入此机器会执行或加载文件的位置（启动文件、设置、.git、钩子、导入路径）",
     ),
     "discard": ("throw away what cells wrote", "丢弃单元格写入的内容"),
+    "export": ("copy a file out of the sandbox", "将文件复制出沙箱"),
 }
 
 _OF_ONE = {
@@ -153,6 +154,21 @@ def nobody(what: str, *, chinese: bool) -> str:
         f"To {pair[0]} needs a yes, and nobody can be asked here. Nothing was changed. HINT → Run the line where a "
         "question can be answered, as in JupyterLab; when the sandbox ends, the files are kept in the artifact store "
         "(sentinel-kernel artifacts list)."
+    )
+
+
+def too_many_exports(place: str, files_at_most: int, bytes_at_most: int, *, chinese: bool) -> str:
+    """Return why no further copy is made where nobody can be asked; ``place`` is safe to show."""
+    size = size_text(bytes_at_most)
+    if chinese:
+        return (
+            f"无人可以询问时，最多将 {files_at_most} 个文件（共 {size}）复制到 {place}，此文件会超出上限。"
+            "HINT → 请移走或删除那里的文件，或在 JupyterLab 等可以回答问题的前端中运行此行。"
+        )
+    return (
+        f"Where nobody can be asked, at most {files_at_most} files of {size} together are copied to {place}, and this "
+        "one would be more. HINT → Move or delete what lies there, or run the line where a question can be answered, "
+        "as in JupyterLab."
     )
 
 

@@ -68,6 +68,19 @@ def prepare(root: Path) -> None:
     (root / "table.csv").write_text("id,name,size\n1,a,10\n2,b,20\n3,c,30\n")
 
 
+def agree(lab: LabPage, index: int, named: str, picture: Path | None = None) -> None:
+    """Run a cell and say yes to its question, which names a file; with a picture of that before."""
+    lab.run_cell(index, wait=False)
+    typed = lab.output(index).locator(".jp-Stdin-input")
+    typed.wait_for()
+    assert named in lab.output(index).inner_text()
+    if picture is not None:
+        lab.picture(picture)
+    typed.fill("y")
+    typed.press("Enter")
+    lab.wait_executed(index)
+
+
 def check_legible(lab: LabPage, index: int) -> None:
     """Check that the boxes below a cell can be read, in the theme that is on."""
     boxes = lab.output(index).locator(".sentinel-box")
@@ -136,19 +149,13 @@ def test_a_persons_way_with_files_from_the_notice_to_the_download(
     )
 
     # A commit over a file asks; the answer is typed below the cell.
-    lab.run_cell(3, wait=False)
-    typed = lab.output(3).locator(".jp-Stdin-input")
-    typed.wait_for()
-    assert "notes.txt" in lab.output(3).inner_text()
-    lab.picture(picture("files-question-light"))
-    typed.fill("y")
-    typed.press("Enter")
-    lab.wait_executed(3)
+    agree(lab, 3, "notes.txt", picture("files-question-light"))
     assert "better" in (server.root / "notes.txt").read_text()
 
-    # Downloads: within the link, from the folder itself, and a copy of what is held.
-    for index in (4, 5, 6):
+    # Downloads: within the link, from the folder itself, and a copy of what is held, which asks.
+    for index in (4, 5):
         lab.run_cell(index)
+    agree(lab, 6, "sentinel-exports/model.bin")
     assert download(lab, 4).startswith(b"\x89PNG")
     assert download(lab, 5) == bytes(LARGE_BYTES)
     assert download(lab, 6) == b"m" * LARGE_BYTES

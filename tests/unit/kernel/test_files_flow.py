@@ -2,98 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import os
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from files_bench import Bench
 
-from sentinel_kernel.kernel.files_arguments import COMMIT, DISCARD, EXPORT, FILES, UNDO, FilesWanted
-from sentinel_kernel.kernel.files_entry import FilesEntry
-from sentinel_kernel.kernel.files_export import FOLDER, INLINE_BYTES
+from sentinel_kernel.kernel.files_arguments import COMMIT, DISCARD, FILES, UNDO, FilesWanted
 from sentinel_kernel.kernel.files_page import done_page, failure_text
-from sentinel_kernel.policy import disk_reserve
-from sentinel_kernel.supervisor import protocol
-from sentinel_kernel.workspace.request import EXPORT_BYTES, read_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 Json = dict[str, Any]
-
-
-class Bench:
-    """A host's parts around the file magics; ``answer`` plays the supervisor."""
-
-    def __init__(
-        self,
-        answer: Callable[[Json], Json],
-        *,
-        person: str = "yes",
-        profile: str = "datascience",
-        commit: str = "",
-    ) -> None:
-        self.asked: list[Json] = []
-        self.prompts: list[str] = []
-        self.shown: list[tuple[str, Json, bool]] = []
-        self.page: Json = {}
-        self.refused = ""
-        self._answer = answer
-        self._person = person
-        self.cell = SimpleNamespace(
-            request=SimpleNamespace(header=b"{}"), silent=False, allow_stdin=bool(person)
-        )
-        host: Any = SimpleNamespace(
-            settings=SimpleNamespace(
-                language="en", profile_directories=(), workspace=os.getcwd(), commit=commit
-            ),
-            lifecycle=SimpleNamespace(
-                told={},
-                generation=3,
-                profile=profile,
-                link=SimpleNamespace(gone=False, request=self._request),
-            ),
-            displays=SimpleNamespace(new_id=lambda: f"id-{len(self.shown)}"),
-            outbox=SimpleNamespace(display=self._display),
-            questions=SimpleNamespace(reaches=lambda _cell: bool(person), ask=self._ask),
-            execution=SimpleNamespace(newest=lambda: self.cell),
-            gauge=SimpleNamespace(refresh_soon=lambda: None),
-        )
-        self.files = host.files = FilesEntry(host)
-        self.tell = host.lifecycle.told[protocol.EVENT_FILES]
-
-    def _request(
-        self, operation: str, fields: Json, on_reply: Callable[[Json], None], _seconds: float
-    ) -> None:
-        assert operation == protocol.OP_FILES
-        read_request(fields)  # the supervisor takes it
-        self.asked.append(fields)
-        on_reply(self._answer(fields))
-
-    def _ask(self, _cell: Any, prompt: str, _answers: Any, done: Callable[[str], None]) -> None:
-        self.prompts.append(prompt)
-        done(self._person)
-
-    def _display(self, bundle: Json, _parent: bytes, display_id: str = "", *, update: bool = False) -> None:
-        self.shown.append((display_id, bundle, update))
-
-    def run(self, wanted: FilesWanted) -> None:
-        """Run one line to its end."""
-        cell: Any = self.cell
-        self.files.run(cell, wanted, lambda call: call, self._done, self._refuse)
-
-    def _done(self, page: Json) -> None:
-        self.page = page
-
-    def _refuse(self, why: str) -> None:
-        self.refused = why
-
-    @property
-    def said(self) -> list[str]:
-        """What was asked of the supervisor."""
-        return [fields["do"] for fields in self.asked]
 
 
 OVERWRITES = {"ok": True, "needs": [{"what": "overwrite", "paths": ["a.csv"], "count": 1}], "seen": "s1"}
@@ -225,121 +142,6 @@ def test_each_path_that_nothing_is_held_at_is_named_with_its_state(do: str) -> N
 def test_an_undo_says_it_of_one_file_and_them_of_more(count: int, said: str) -> None:
     page = done_page("undone", {"undone": {"count": count, "bytes": 1}, "cell": "1"}, chinese=False)
     assert f"It was cell [1] {said}" in page["text/plain"]
-
-
-def exports(data: bytes, changed_after: int = 1 << 60, held: int = 1) -> Callable[[Json], Json]:
-    def answer(fields: Json) -> Json:
-        if fields["do"] == "list":
-            return {"ok": True, "entries": [], "count": held}
-        offset = fields.get("offset", 0)
-        part = data[offset : offset + EXPORT_BYTES]
-        end = offset + len(part)
-        return {
-            "ok": True, "path": "r.bin", "layer": "workspace", "size": len(data),
-            "mtime_ns": 1 if offset < changed_after else 2, "offset": offset,
-            "data": base64.b64encode(part).decode(), "next": end if end < len(data) else None,
-        }  # fmt: skip
-
-    return answer
-
-
-def test_a_small_file_is_within_its_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    bench = Bench(exports(b"hello"))
-    bench.run(FilesWanted(EXPORT, ("out/<r>.bin",)))
-    html = bench.page["text/html"]
-    assert 'href="data:application/octet-stream;base64,aGVsbG8="' in html
-    assert 'download="&lt;r&gt;.bin"' in html
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_large_file_is_copied_where_the_server_gives_it_out_and_never_over_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    data = bytes(range(256)) * (INLINE_BYTES // 256 + 500)
-    for bench in (first := Bench(exports(data)), second := Bench(exports(data))):
-        bench.run(FilesWanted(EXPORT, ("../.hid den.bin",)))
-    copies = sorted(path.name for path in (tmp_path / FOLDER).iterdir())
-    assert copies == ["hid den (1).bin", "hid den.bin"]
-    assert {(tmp_path / FOLDER / name).read_bytes() for name in copies} == {data}
-    assert f'href="{FOLDER}/hid%20den%20%281%29.bin?download=1"' in second.page["text/html"]
-    assert str(tmp_path / FOLDER) in first.page["text/plain"]
-
-
-def test_a_copy_is_the_folders_owners_and_leaves_the_disks_reserve_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    if os.geteuid() == 0:
-        os.chown(tmp_path, 47001, 47001)
-    bench = Bench(exports(bytes(INLINE_BYTES + 1)))
-    bench.run(FilesWanted(EXPORT, ("r.bin",)))
-    owner = tmp_path.stat().st_uid
-    assert [path.stat().st_uid for path in (tmp_path / FOLDER, tmp_path / FOLDER / "r.bin")] == [owner] * 2
-    monkeypatch.setattr(disk_reserve, "LEFT_FREE_PERCENT", 100)
-    monkeypatch.setattr(disk_reserve, "LEFT_FREE_BYTES", 1 << 62)
-    full = Bench(exports(bytes(INLINE_BYTES + 1)))
-    full.run(FilesWanted(EXPORT, ("r.bin",)))
-    assert "No space left" in full.refused
-    assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["r.bin"]
-
-
-def test_a_large_file_that_is_not_held_is_given_out_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    bench = Bench(exports(bytes(INLINE_BYTES + 1), held=0))
-    bench.run(FilesWanted(EXPORT, ("out/r.bin",)))
-    assert 'href="r.bin?download=1"' in bench.page["text/html"]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_where_nobody_can_click_the_copy_is_private_and_the_page_says_where(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
-    bench = Bench(exports(b"hello"), person="", profile="strict")
-    bench.run(FilesWanted(EXPORT, ("r.bin",)))
-    place = tmp_path / "data" / "sentinel-kernel" / FOLDER / "r.bin"
-    assert place.read_bytes() == b"hello"
-    assert str(place) in bench.page["text/plain"]
-    assert "<a " not in bench.page["text/html"]
-
-
-def test_a_file_that_changes_meanwhile_leaves_no_half_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    bench = Bench(exports(bytes(INLINE_BYTES + 200_000), changed_after=INLINE_BYTES))
-    bench.run(FilesWanted(EXPORT, ("r.bin",)))
-    assert "changed while" in bench.refused
-    assert list((tmp_path / FOLDER).iterdir()) == []
-
-
-def test_a_planted_link_in_place_of_the_folder_is_not_followed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / FOLDER).symlink_to(elsewhere)
-    monkeypatch.chdir(tmp_path / "work")
-    bench = Bench(exports(bytes(INLINE_BYTES + 1)))
-    bench.run(FilesWanted(EXPORT, ("r.bin",)))
-    assert "could not be exported" in bench.refused
-    assert list(elsewhere.iterdir()) == []
-
-
-def test_in_strict_a_large_copy_beside_the_notebook_asks_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    bench = Bench(exports(bytes(INLINE_BYTES + 1)), person="no", profile="strict")
-    bench.run(FilesWanted(EXPORT, ("r.bin",)))
-    assert f"write a new file: `{FOLDER}/r.bin`" in bench.prompts[0]
-    assert list(tmp_path.iterdir()) == []
 
 
 def ended(**fields: Any) -> Json:
