@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "jsonl", "parquet")
 
 _TIMES = {"runs": "started_ts", "executions": "start_ts"}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = re.compile('(^|[;,|\t\n]"*)(?=[=+\\-@\uff1d\uff0b\uff0d\uff20])')
+"""Where a formula begins (ASCII or of full width): with the text, or behind what a reader may take for a separator.
+
+Quotes in between are such a reader's own.
+"""
 _A_TIME = 5000
 
-_UNSHOWN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Control characters but tab and new line, and what reorders text: a terminal obeys them."""
+_UNSHOWN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters but tab and new line, and what parts or reorders text: a terminal obeys them."""
 
 
 def rows(
@@ -46,10 +50,11 @@ def rows(
 def write_csv(names: list[str], table: Iterator[tuple[Any, ...]], file: TextIO) -> int:
     """Write a table with its header; return how many rows.
 
-    A spreadsheet takes text that begins with one of ``= + - @`` for a formula: an apostrophe keeps it text. Control
-    characters are spelled out: exports are shown in terminals, too.
+    A spreadsheet takes text that begins with one of ``= + - @`` for a formula: an apostrophe keeps it text, also within
+    a cell, behind what separates cells in other places (``;``, tab). Control characters are spelled out: exports are
+    shown in terminals, too. Who needs texts as they are takes JSON lines.
     """
-    writer = csv.writer(file)
+    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     writer.writerow(names)
     count = 0
     for count, row in enumerate(table, 1):  # noqa: B007 - it is what is returned
@@ -130,8 +135,8 @@ def _some(table: Iterator[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 def _harmless(value: object) -> object:
     if not isinstance(value, str):
         return value
-    text = _UNSHOWN.sub(_spelled, value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    text = _FORMULA.sub(r"\1'", _UNSHOWN.sub(_spelled, value))
+    return f"'{text}" if text.startswith(("\t", "\n")) else text
 
 
 def _spelled(found: re.Match[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import stat
@@ -14,6 +15,7 @@ from audit_rows import cell, fill, looked_into, now_ms, run
 from lacking import need_module
 
 from sentinel_kernel.audit import reading
+from sentinel_kernel.audit.export import write_csv
 from sentinel_kernel.audit.rows import Rows
 from sentinel_kernel.audit.schema import TABLES, open_for_writing
 from sentinel_kernel.cli import main
@@ -78,14 +80,35 @@ def test_csv_is_text_to_spreadsheets_and_reads_back(nasty: Path, tmp_path: Path)
     with output.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     commands = [row["command"] for row in rows]
-    assert commands[:5] == [f"'{code}" for code in NASTY[:5]]
+    assert commands[:5] == [*(f"'{code}" for code in NASTY[:4]), "'\t'=1"]
     assert commands[5:8] == ["\\x1b]0;owned\\x07\\x1b[2J", "a\\x00b", "\\ud800"]
-    assert commands[8:] == [NASTY[8].replace("\r", "\\x0d"), NASTY[9].replace("\u202e", "\\u202e"), NASTY[10]]
+    assert commands[8:] == [NASTY[8].replace("\r", "\\x0d"), "\\u202eright to left\\u2028", NASTY[10]]
     assert not any(
         value.startswith(("=", "+", "-", "@", "\t", "\r")) for row in rows for value in row.values()
     )
     assert [row["status"] for row in rows] == ["completed"] * len(NASTY)
     assert b"\0" not in output.read_bytes()
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_a_cell_of_csv_is_no_formula_whatever_is_taken_for_the_separator(separator: str) -> None:
+    starts = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+    between = ("", *(f"x{mark}{quotes}" for mark in ",;\t|\n" for quotes in ("", '"', '""')))
+    texts = [f"{before}{start}cmd|' /C calc'!A0" for before in between for start in starts]
+    names = [f"c{index}" for index in range(len(texts))]
+    plain, out = (io.StringIO(newline="") for _ in range(2))
+    csv.writer(plain).writerow(texts)
+    assert (
+        write_csv(names, iter([tuple(texts), tuple(reversed(texts)), (texts[0], -1, None, *texts[3:])]), out)
+        == 3
+    )
+
+    def formulas(file: io.StringIO) -> list[str]:
+        rows = csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter=separator)
+        return [cell for row in rows for cell in row if cell.startswith(starts) and cell != "-1"]
+
+    assert formulas(plain)
+    assert formulas(out) == []
 
 
 def test_json_lines_hold_every_table_as_it_is(nasty: Path, tmp_path: Path) -> None:

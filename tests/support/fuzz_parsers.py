@@ -152,6 +152,9 @@ def audit_export(data: bytes) -> None:
     if texts != [""]:
         for cell, text in zip(found[0], texts, strict=True):
             assert not isinstance(text, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")), cell
+    for separator in ",;\t|":
+        for row in csv.reader(io.StringIO(shown, newline=""), delimiter=separator):
+            assert not any(cell.startswith(("=", "+", "-", "@")) for cell in row), (separator, row)
     out = io.StringIO()
     assert write_jsonl("runs", names, iter([tuple(texts)]), out) == 1
     line = out.getvalue()
