@@ -14,7 +14,15 @@ import signal
 import time
 
 from sentinel_kernel.supervisor.processes import process_seconds, processes_below, same_sandbox
-from sentinel_kernel.supervisor.processor_time import ENDED, RUNS, START, STATE, count_tasks, stat_fields
+from sentinel_kernel.supervisor.processor_time import (
+    ENDED,
+    RUNS,
+    START,
+    STATE,
+    count_tasks,
+    has_ended,
+    stat_fields,
+)
 from sentinel_kernel.supervisor.thread_signals import catches
 from sentinel_kernel.supervisor.worker_link import MEMORY_SIGNAL
 
@@ -144,7 +152,7 @@ class Clearing:
         fields = stat_fields(pid)
         if not fields:
             return False
-        return fields[STATE] not in ENDED or int(fields[_PARENT]) in {
+        return not has_ended(fields) or int(fields[_PARENT]) in {
             self._current.sandbox.pid,
             *self._killed,
         }
@@ -159,7 +167,10 @@ class Clearing:
     def _is_younger(self, pid: int) -> bool:
         """Tell whether a process was started since the cell began; one that has ended was not."""
         fields = stat_fields(pid)
-        return bool(fields) and fields[STATE] not in ENDED and int(fields[START]) >= self._since
+        return not has_ended(fields) and self._is_young(fields)
+
+    def _is_young(self, fields: list[str]) -> bool:
+        return int(fields[START]) >= self._since
 
     def _signal(self, pid: int, number: int) -> bool:
         """Send a signal to a process that the cell has started; its number may be another one's by now."""

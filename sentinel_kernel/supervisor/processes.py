@@ -35,10 +35,17 @@ def processes_below(first: int) -> Iterator[int]:
     while waiting:
         pid = waiting.pop()
         yield pid
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                    waiting += map(int, file.read().split())
+        waiting += children_of(pid)
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the children of a process, as above."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+    return found
 
 
 def same_sandbox(pid: int, first: int) -> bool:

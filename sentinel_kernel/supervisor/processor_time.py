@@ -102,6 +102,11 @@ def is_running(pid: int) -> bool:
     return bool(fields) and fields[STATE] not in ENDED
 
 
+def has_ended(fields: list[str]) -> bool:
+    """Tell whether a process has ended, by its :func:`stat_fields`; its first thread may have, and others go on."""
+    return not fields or (fields[STATE] in ENDED and int(fields[THREADS]) <= 1)
+
+
 def stat_fields(pid: int) -> list[str]:
     """Return the fields of /proc/PID/stat behind the command's name; none where there is no such process."""
     return _fields(f"/proc/{pid}/stat")

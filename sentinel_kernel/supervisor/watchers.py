@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.cell_clock import CellClock
+from sentinel_kernel.supervisor.dry_copies import DryCopies
 from sentinel_kernel.supervisor.group_watch import GroupWatch
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.limit_watch import LimitWatch
@@ -61,6 +62,8 @@ class Watchers:
         self.way_out: WayOut | None = None
         """Who serves a sandbox that may reach hosts, once there is one."""
         self.recorder = Recorder(self._tell, lambda: self.meter.sample)
+        # The first one: until nothing runs any more of a dry run, the others hold back as if it went on.
+        keepers.append(DryCopies())
         keepers += [self.questions, self.meter, self.clock, self._limits, self.share, GroupWatch(self._tell)]
         keepers.append(PromisedFiles())
         self._ledger, self._keepers = ledger, keepers

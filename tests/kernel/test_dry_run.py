@@ -209,6 +209,34 @@ def test_where_the_copy_or_the_worker_is_killed_nothing_is_left(tmp_path: Path) 
         assert "killed.txt" in names(tmp_path / "work")
 
 
+IDLE = """
+kernel = get_ipython().kernel
+kernel.session.send(
+    kernel.iopub_socket, "status", {"execution_state": "idle"}, parent=kernel.get_parent("shell")
+)
+"""
+LATER = "open('started.txt', 'w').close()\nimport select; select.select([], [], [], 3)\n"
+
+
+@pytest.mark.parametrize("before", ["", IDLE])
+def test_a_cell_that_says_for_itself_that_it_has_ended_is_ended_and_what_it_does_is_held_back(
+    before: str, talk: Conversation, work: Path
+) -> None:
+    late = "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', later], start_new_session=True)\n"
+    writes = "open('reached.csv', 'w').close()\n"
+    read = "open(f'/proc/{name}/cmdline', 'rb').read()"
+    here = "sorted(__import__('os').listdir('.'))"
+    files = value_of(talk, here)
+    for code in (LATER, f"later = {LATER + writes!r}\n{late}{LATER}"):
+        dry = talk.run(f"{DRY}{before}{code}{writes}")
+        assert ("reached.csv" in shown(dry)) == (not before), shown(dry)
+        assert dry.content.get("ename") == ("DryRunDied" if before else None)
+        assert value_of(talk, here) == files
+        assert not {"reached.csv", "started.txt"} & names(work)
+        left = f"[name for name in __import__('os').listdir('/proc') if name.isdecimal() and b'reached' in {read}]"
+        assert value_of(talk, left) == "[]"
+
+
 @pytest.mark.soak
 def test_an_ordinary_users_dry_run_keeps_nothing_either(ordinary_user: Identity) -> None:
     prefix, work = ordinary_user.home / "prefix", ordinary_user.home / "work"
