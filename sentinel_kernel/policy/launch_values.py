@@ -81,7 +81,7 @@ MADE_AT: Final = re.compile(
 
 _SHELL: Final = re.compile(r"&&|\|\||`|\$[A-Za-z_({]|\s\|\s|<\(|;\s*\w+\s+[-/.~]")
 _OPTION: Final = re.compile(r"--?[A-Za-z][\w.-]*(?:=.*)?", re.DOTALL)
-_VERSION: Final = re.compile(r"[\d.-]+(?:x|\.exe)?$")
+_VERSION: Final = re.compile(r"(?<![\d.-])[\d.-]+(?:x|\.exe)?$")
 _DATA_PATH: Final = re.compile(
     r"[^\n]*\.(?:csv|tsv|txt|md|log|jsonl?|ndjson|geojson|parquet|feather|arrow|orc|avro|np[yz]|h5|hdf5|nc|zarr|"
     r"png|jpe?g|gif|webp|tiff?|bmp|svg|pdf|eps|wav|mp3|flac|ogg|mp4|webm|avi|mov|mkv|xlsx?|ods|docx?|pptx?|html?|"

@@ -37,7 +37,7 @@ _CLOCKS = words(
 _POOLS = frozenset(("max_workers", "processes", "n_jobs", "num_workers", "n_workers", "threads", "workers"))
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _SHELL_BYTES = re.compile(r"(?:head -c|truncate -s|fallocate -l|-s)\s*(\d{1,15})\s*([kKmMgG]?)")
-_DD = re.compile(r"bs=(\d{1,12})([kKmMgG]?)\w*\s.*?count=(\d{1,12})")
+_DD = re.compile(r"bs=(\d{1,12})([kKmMgG]?)\w*+\s[^\n]{0,120}?count=(\d{1,12})")
 _SHELL_SECONDS = re.compile(r"\bsleep\s+(\d{1,6}(?:\.\d+)?)")
 
 

@@ -35,7 +35,7 @@ _SETTING_FOLDERS = words(
     "/etc/udev/rules.d /etc/ssh /etc/apt /etc/apt/sources.list.d /usr/lib/systemd/system"
 )
 _SHELL_TARGET = re.compile(
-    r"(?:>{1,2}\s*|\b(?:touch|mkdir|tee)\s+(?:-\w+\s+)*|\bof=|\s-o\s*|\b(?:cp|mv|ln|install)\s[^;&|\n]{0,120}\s)"
+    r"(?:>{1,2}\s*|\b(?:touch|mkdir|tee)\s++(?:-\w++\s++){0,8}+|\bof=|\s-o\s*|\b(?:cp|mv|ln|install)\s[^;&|\n]{0,120}\s)"
     r"(/[\w./+@=,:-]+)"
 )
 _MOST_MOVED = 10
@@ -101,7 +101,7 @@ def copied_program(cell: CellSource, name: str) -> str | None:
         return None
     edits = []
     command = re.compile(
-        rf"(?:(?<=[!;&|(])|^|(?<=\bsudo)|(?<=\benv))(\s*){re.escape(name)}(?![\w./-])", re.MULTILINE
+        rf"(?:(?<=[!;&|(])|^|(?<=\bsudo)|(?<=\benv))([^\S\n]*+){re.escape(name)}(?![\w./-])", re.MULTILINE
     )
     for text in literals(cell):
         if (text.value == name and not text.partial) or text.value.startswith(f"{name} "):

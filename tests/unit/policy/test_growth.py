@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from growing import grows_evenly
 
+from sentinel_kernel.policy import (
+    destinations,
+    launch_values,
+    needs,
+    preflight_system,
+    repair_paths,
+    typed_hosts,
+    typed_installs,
+)
 from sentinel_kernel.policy.cell_source import words
 from sentinel_kernel.policy.dangerous import DangerousNotebook
 from sentinel_kernel.policy.dangerous_shell import RULES, dangerous_lines
@@ -76,3 +85,31 @@ def test_neither_do_all_of_them_together_nor_what_reads_the_cell_around_it() -> 
 def test_searches_that_grow_faster_are_told_from_these(search: str, head: str, part: str) -> None:
     pattern = re.compile(search)
     assert not grows_evenly(pattern.search, Made(head, part))
+
+
+SEARCHES = (
+    *(pattern for name, pattern in vars(destinations).items() if name in ("_URL", "_ADDRESS", "_FETCHES")),
+    *(pattern for name, pattern in vars(needs).items() if isinstance(pattern, re.Pattern)),
+    *(pattern for name, pattern in vars(repair_paths).items() if isinstance(pattern, re.Pattern)),
+    *(pattern for name, pattern in vars(typed_installs).items() if name == "_LINE"),
+    *(
+        pattern
+        for name, pattern in vars(typed_hosts).items()
+        if name in ("_PROGRAM", "_URL", "_OF_GIT", "_BARE")
+    ),
+    *(pattern for name, pattern in vars(preflight_system).items() if name == "_URL"),
+    *(pattern for name, pattern in vars(launch_values).items() if name == "_VERSION"),
+)
+REPAIRED = (
+    "touch -touch ", "touch -a ", "mkdir ", "bs=1 ", "dd bs=1 ", "dd bs=1 count=", "-s ", "-s", "sleep ", "cp ",
+    "cp a ", "of=", " -o", ">> ", "pip install ", "pip ", "install ", "git ", "git a@b:", "a@b:", "a@", "a.", "1.",
+    "1.1.1.", "1-", "http://", "http://a@", "http://a:", "https://[", "s3+",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.pattern[:40])
+def test_neither_do_the_searches_for_hosts_sizes_packages_and_targets_in_a_cell(
+    search: re.Pattern[str],
+) -> None:
+    for part in (*PARTS, *REPAIRED):
+        assert grows_evenly(lambda text: [*search.finditer(text)], Made("", part)), part
