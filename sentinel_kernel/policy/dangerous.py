@@ -6,7 +6,6 @@ It is about the text alone, whatever the sandbox would do: each finding names wh
 from __future__ import annotations
 
 from sentinel_kernel.policy.dangerous_code import DangerousCode
-from sentinel_kernel.policy.dangerous_shell import MOST_LINE, dangerous_lines
 from sentinel_kernel.policy.preflight_cell import read_cell
 from sentinel_kernel.policy.preflight_finding import CERTAIN, DANGEROUS_RULES, Finding
 from sentinel_kernel.policy.preflight_magics import shell_text
@@ -117,8 +116,8 @@ class DangerousNotebook:
             for magic in cell.magics:
                 text = shell_text(magic)
                 if text is not None:
-                    self.skipped |= any(len(line) > MOST_LINE for line in text[0].split("\n"))
-                    found |= {(text[1] + line, 0, rule) for line, rule in dangerous_lines(text[0])}
+                    found |= {(text[1] + line, 0, rule) for line, rule in reader.shell(text[0])}
+            self.skipped = reader.skipped
             lines = code.split("\n")
             told = tuple(_finding(*one, lines, cell.indentation) for one in sorted(found)[:MOST_FINDINGS])
         except Exception:  # noqa: BLE001 - no text of a cell's may end who reads it; nothing is said of this one

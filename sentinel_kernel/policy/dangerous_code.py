@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from sentinel_kernel.policy.dangerous_shell import dangerous_lines
+from sentinel_kernel.policy.dangerous_shell import MOST_LINE, MOST_SHELL, dangerous_lines
 from sentinel_kernel.policy.preflight_names import UNKNOWN, Known, Names, Text, bound_names, path_text
 from sentinel_kernel.policy.preflight_tables import ALWAYS_SHELL, PROGRAMS, URLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Final
 
     from sentinel_kernel.policy.preflight_names import Value
@@ -60,6 +61,9 @@ _NATIVE: Final = frozenset(
 )
 _PROCESSES: Final = frozenset(("os.fork", "os.forkpty", "subprocess.Popen", "multiprocessing.Process"))
 _WAITS: Final = frozenset(("communicate", "join", "poll", "sleep", "wait", "waitpid"))
+_MOST_OF_CELL: Final = 4 * MOST_SHELL
+"""Characters of all shell text in one cell; a name may stand for the same text in a thousand calls."""
+
 _HOME: Final = frozenset(("pathlib.Path.home", "os.getcwd", "pathlib.Path.cwd"))
 
 
@@ -71,6 +75,20 @@ class DangerousCode(ast.NodeVisitor):
         self._sources = sources
         self.found: set[tuple[int, int, str]] = set()
         """(line, byte offset, rule)."""
+
+        self.skipped = False
+        """Whether some of the cell's shell text was not read, as there is too much of it."""
+
+        self._left = _MOST_OF_CELL
+
+    def shell(self, text: str) -> Iterable[tuple[int, str]]:
+        """Return (line from 0, rule) of what is dangerous in shell text of the cell."""
+        self._left -= len(text)
+        if self._left < 0 or len(text) > MOST_SHELL:
+            self.skipped = True
+            return ()
+        self.skipped |= any(len(line) > MOST_LINE for line in text.split("\n"))
+        return dangerous_lines(text)
 
     def _tell(self, node: ast.expr | ast.stmt, rule: str, line: int = 0) -> None:
         self.found.add((node.lineno + line, node.col_offset, rule))
@@ -250,7 +268,7 @@ class DangerousCode(ast.NodeVisitor):
         first = node.args[0]
         text = self._names.resolve(first)
         if shell and isinstance(text, Text) and text.complete:
-            for line, rule in dangerous_lines(text.value):
+            for line, rule in self.shell(text.value):
                 self._tell(node, rule, line if first.lineno != first.end_lineno else 0)
         elif shell and not self._is_quoted(first):
             self._tell(node, "downloaded-code" if self._source(first) == _NETWORK else "built-shell")
@@ -259,14 +277,16 @@ class DangerousCode(ast.NodeVisitor):
             known = [word.value if word is not None and word.complete else "?" for word in words]
             if known[:1] and known[0].rpartition("/")[2] in ("bash", "sh") and "-c" in known:
                 self._script(node, known[known.index("-c") + 1 :])
-            elif any(rule == "broad-delete" for _, rule in dangerous_lines(" ".join(known))):
+            elif sum(map(len, known)) > MOST_SHELL:
+                self.skipped = True
+            elif any(rule == "broad-delete" for _, rule in self.shell(" ".join(known))):
                 self._tell(node, "broad-delete")
 
     def _script(self, node: ast.Call, words: list[str]) -> None:
         if words[:1] == ["?"]:
             self._tell(node, "built-shell")
         elif words:
-            for _, rule in dangerous_lines(words[0]):
+            for _, rule in self.shell(words[0]):
                 self._tell(node, rule)
 
     def _is_quoted(self, node: ast.expr) -> bool:

@@ -70,11 +70,13 @@ class Notebook:
             cell = read_cell(code)
             if cell is None:
                 return ()
+            self._judge.shell.begin_cell()
             seen = Walk(cell, names, self._judge, self._number).run()
             found = _findings(seen, code.split("\n"), cell.indentation, self._facts)
         except Exception:  # noqa: BLE001 - no text of a cell's may end who reads it; nothing is said of this one
             self.skipped = True  # most often deeper than any person writes
             return ()
+        self.skipped = self._judge.shell.skipped
         self._before = (self._names, self.tokens)
         self._names = names
         self.tokens = frozenset(

@@ -19,6 +19,9 @@ _OWN_MAGICS = "%sentinel_"
 _PYTHON_MAGICS = frozenset(("capture", "prun", "sentinel_dry_run", "time", "timeit"))
 """Cell magics whose body is code of the notebook itself."""
 
+_MOST_MAGICS = 16
+"""Cell magics above one another, each of which has the rest of the cell as its body; more is no person's work."""
+
 _ASSIGNED = re.compile(
     r"(?P<target>[A-Za-z_][\w.,\[\]* \t'\"]*=[ \t]*)(?P<escape>[!%])(?P<text>[^=].*)", re.DOTALL
 )
@@ -67,8 +70,8 @@ def unread_line(code: str) -> int | None:
     return None
 
 
-def _read(code: str) -> TypedCell:
-    """Return the cell. Raises SyntaxError where it is none."""
+def _read(code: str, above: int = 0) -> TypedCell:
+    """Return the cell below ``above`` cell magics. Raises SyntaxError where it is none."""
     lines = code.split("\n")
     first = next((index for index, line in enumerate(lines) if line.strip()), None)
     if first is None:
@@ -80,7 +83,9 @@ def _read(code: str) -> TypedCell:
             top += 1
     if lines[top].startswith("%%") and (found := _cell_magic(lines, top)) is not None:
         if found.name in _PYTHON_MAGICS:
-            return _read("\n" * (top + 1) + found.body)
+            if above >= _MOST_MAGICS:
+                raise SyntaxError("too many cell magics", ("", top + 1, 1, lines[top]))
+            return _read("\n" * (top + 1) + found.body, above + 1)
         return TypedCell(_parsed(f"{chr(10) * top}{MARK}(0)") or ast.Module([], []), (found,))
     tree = _parsed(code)
     if tree is not None:

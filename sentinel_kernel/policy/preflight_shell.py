@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from sentinel_kernel.policy.dangerous_shell import MOST_SHELL
 from sentinel_kernel.policy.preflight_finding import Judged, subject
 from sentinel_kernel.policy.preflight_names import Text
 from sentinel_kernel.record import Record, replace
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.preflight_system import System
 
-_MOST_TEXT = 64 * 1024
+MOST_OF_CELL = 4 * MOST_SHELL
+"""Characters of all shell text in one cell; a name may stand for the same text in a thousand calls."""
+
+_MOST_PACKAGES = 64
+"""Packages of one cell that are looked up, each of which is a search of all folders of packages."""
+
 _SEPARATORS = frozenset((";", "&", "&&", "|", "|&", "\n"))
 _BLOCK = re.compile(r"\s*(?:if|while|until|for|case|select|function|[A-Za-z_]\w*\s*\(\)|\{|\()(?:\s|$|;)")
 _ENDS = frozenset(("fi", "done", "esac", "}", ")"))
@@ -76,25 +82,40 @@ class ShellJudge:
 
     def __init__(self, system: System) -> None:
         self._system = system
+        self._left = MOST_OF_CELL
+        self._versions: dict[str, str] = {}
+        """What was looked up for this cell: name -> version, "" where it is not installed."""
+
+        self.skipped = False
+        """Whether some of the cell's shell text was not read, as there is too much of it."""
+
+    def begin_cell(self) -> None:
+        """Judge another cell from here on."""
+        self._left, self.skipped = MOST_OF_CELL, False
+        self._versions.clear()
 
     def script(self, text: str, *, moved: bool = False) -> Iterator[ShellJudged]:
         """Yield what is to say of a script's commands. Whatever is not plain is left alone."""
-        if len(text) > _MOST_TEXT or "<<" in text:
+        self._left -= len(text)
+        if len(text) > MOST_SHELL or self._left < 0:
+            self.skipped = True
+            return
+        if "<<" in text:
             return
         depth, sure, lines = 0, True, text.split("\n")
         index = 0
         while index < len(lines):
-            first, line = index, lines[index]
-            while line.endswith("\\") and index + 1 < len(lines):
+            first = index
+            while lines[index].endswith("\\") and index + 1 < len(lines):
                 index += 1
-                line = f"{line[:-1]} {lines[index]}"
+            line = " ".join([*(part[:-1] for part in lines[first:index]), lines[index]])
             index += 1
             opens, closes = (
                 bool(_BLOCK.match(line)),
                 not _ENDS.isdisjoint(line.replace(";", " ").split()[-1:]),
             )
             depth += opens
-            if depth == 0:
+            if depth == 0 and line.strip():
                 for judged in self._line(line, moved=moved):
                     yield ShellJudged(judged if sure else replace(judged, likely=True), first)
                 if re.match(r"\s*(?:exit|return)\b", line):
@@ -147,11 +168,14 @@ class ShellJudge:
 
     def command(self, words: Sequence[str | None], *, moved: bool = False) -> Iterator[Judged]:  # noqa: C901, PLR0912
         """Yield what is to say of one command; a word that is not known is None."""
-        rest = list(words)
-        while rest and rest[0] is not None and (rest[0] in _WRAPPERS or _ASSIGNMENT.match(rest[0])):
-            if rest[0] in ("env", "nice") and len(rest) > 1 and (rest[1] or "-").startswith("-"):
+        first = 0
+        while first < len(words) and (word := words[first]) is not None:
+            if word not in _WRAPPERS and not _ASSIGNMENT.match(word):
+                break
+            first += 1
+            if word in ("env", "nice") and first < len(words) and (words[first] or "-").startswith("-"):
                 return
-            rest = rest[1:]
+        rest = list(words[first:])
         if not rest or rest[0] is None:
             return
         name, arguments = rest[0].rpartition("/")[2], rest[1:]
@@ -267,19 +291,27 @@ class ShellJudge:
         """Return the requirements that have to be fetched, and those that may have to be."""
         if other:
             return list(names), []
-        installed = self._system.facts.installed
         needed, unsure = [], []
-        for name in names:
+        for name in dict.fromkeys(names):
             match = _REQUIREMENT.fullmatch(name)
             if match is None or "://" in name:
                 needed.append(name)
-            elif installed is None:
+            elif (version := self._version(match[1])) is None:
                 unsure.append(name)
-            elif not (version := installed(match[1])):
+            elif not version:
                 needed.append(name)
             elif match[2] and match[2].replace(" ", "") != f"=={version}":
                 unsure.append(name)
         return needed, unsure
+
+    def _version(self, name: str) -> str | None:
+        """Return the version that is installed of a package, "" where it is not; None where that is not known."""
+        installed = self._system.facts.installed
+        if name not in self._versions:
+            if installed is None or len(self._versions) >= _MOST_PACKAGES:
+                return None
+            self._versions[name] = installed(name)
+        return self._versions[name]
 
 
 def _known(token: str) -> str | None:

@@ -26,10 +26,10 @@ _NOT_PYTHON_HINT = Text(
 )
 
 _TOO_DEEP = Text(
-    "This cell can't be followed, as its expressions are nested too deeply or its lines too long: not all was checked.",
-    "此单元格的表达式嵌套过深或行过长，无法跟踪：其中的内容未全部检查。",
+    "This cell can't be followed, as it is nested too deeply, or its lines or commands are long: not all was checked.",
+    "此单元格嵌套过深，或其行或命令过长，无法跟踪：其中的内容未全部检查。",
 )
-_TOO_DEEP_HINT = Text("Split the long expressions or lines.", "请拆分过长的表达式或行。")
+_TOO_DEEP_HINT = Text("Split the long expressions, lines or commands.", "请拆分过长的表达式、行或命令。")
 
 
 def unread(code: str, *, skipped: bool = False, longest: int = MOST_CHARACTERS) -> Finding | None:

@@ -18,6 +18,9 @@ _REQUIREMENT = re.compile(
     re.ASCII,
 )
 _KEPT = frozenset(("-U", "--upgrade"))
+_MOST_WORDS = 64
+"""Each is compared with all known packages."""
+
 _LEFT_OUT = frozenset(("-q", "--quiet", "-v", "--verbose", "--user", "--no-cache-dir"))
 _LEFT_OUT_WITH_VALUE = frozenset(("--retries", "--timeout", "--progress-bar"))
 """Options that say nothing of what is installed, or that only make sense inside."""
@@ -52,6 +55,8 @@ def _arguments(text: str) -> tuple[str, bool] | None:
     try:
         words = shlex.split(text)
     except ValueError:
+        return None
+    if len(words) > _MOST_WORDS:
         return None
     kept: list[str] = []
     names: list[str] = []
