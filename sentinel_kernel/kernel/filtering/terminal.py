@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import re
 
-_UNWANTED = re.compile(
-    r"\x1b\[[0-9;:]{0,64}m"  # a colour: kept below
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x00-\x1f\x7f-\x9f]{0,4096}(?:\x1b\\|[\x07\x9c])"  # OSC, DCS, SOS, PM, APC
-    r"|(?:\x1b\[|\x9b)[0-9:;<=>?]{0,64}[ -/]{0,8}[@-~]?"  # CSI
-    r"|\x1b[ -/]{0,8}[0-Z\\^-~]?"
-    r"|[\x01-\x07\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]"
+_ESCAPE = (
+    r"[\x01-\x07\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]"  # first, so that the search skips all else
+    r"(?:(?<=\x1b)(?!\[[0-9;:]{0,64}+m)(?:"  # not a colour
+    r"[\]PX^_][^\x00-\x1f\x7f-\x9f]{0,4096}+(?:\x1b\\|[\x07\x9c])"  # OSC, DCS, SOS, PM, APC
+    r"|\[[0-9:;<=>?]{0,64}+[ -/]{0,8}+[@-~]?"  # CSI
+    r"|[ -/]{0,8}+[0-Z\\^-~]?)"
+    r"|(?<=[\x90\x98\x9d-\x9f])[^\x00-\x1f\x7f-\x9f]{0,4096}+(?:\x1b\\|[\x07\x9c])"
+    r"|(?<=\x9b)[0-9:;<=>?]{0,64}+[ -/]{0,8}+[@-~]?"
+    r"|(?<!\x1b))"
 )
+_UNWANTED = re.compile(rf"{_ESCAPE}(?:{_ESCAPE}){{0,1000}}+")
+"""Escapes that go, as many as stand together: none is an object of its own, and a colour is not even found."""
+
 _CONTROLS = re.compile(r"[\x01-\x07\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
-_COLOUR = re.compile(r"\x1b\[[0-9;:]{0,64}m\Z")
+_ASCII_CONTROLS = bytes([*range(1, 8), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
 _BIDI = re.compile(r"[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 _MARKS = re.compile(
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3})"
@@ -25,17 +31,22 @@ _MARKS = re.compile(
 )
 
 
+def controls(text: str) -> int:
+    """Return how many controls ``text`` has: each may be an escape, and takes its time."""
+    if _CONTROLS.search(text) is None:
+        return 0
+    data = text.encode("utf-8", "replace")
+    found = len(data) - len(data.translate(None, _ASCII_CONTROLS))
+    return found if text.isascii() else found + data.count(b"\xc2") - data.count(b"\xc2\xa0")
+
+
 def plain(text: str) -> str:
     """Return ``text`` with its colours and without other escapes."""
     if _CONTROLS.search(text) is None:
         return text
-    return _UNWANTED.sub(_kept, text)
+    return _UNWANTED.sub("", text)
 
 
 def line(text: str) -> str:
     """Return ``text`` for a prompt: also without what turns the direction of writing, or covers other lines."""
     return _MARKS.sub(r"\1", _BIDI.sub("", plain(text)))
-
-
-def _kept(found: re.Match[str]) -> str:
-    return found.group() if _COLOUR.match(found.group()) else ""
