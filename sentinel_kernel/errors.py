@@ -59,3 +59,7 @@ class BootError(SentinelError):
 
 class ProtocolError(SentinelError):
     """A peer sent something that its protocol does not allow."""
+
+
+class TooLargeError(ProtocolError):
+    """A peer sent more in one message than is read."""

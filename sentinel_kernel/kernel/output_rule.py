@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.errors import ProtocolError, TooLargeError
 from sentinel_kernel.kernel.well_formed import METADATA_BYTES, check_content, read
 from sentinel_kernel.kernel.wire import METADATA, encode
 from sentinel_kernel.policy import mime
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 VIOLATION_TYPE = mime.VIOLATION_TYPE
 NOTICE_TYPE = mime.NOTICE_TYPE
+
+TOO_LONG = "too-long"
+"""As filtering/held.py calls what is more than can be looked through."""
 
 OUTPUT_BYTES = 512 * 1024 * 1024
 
@@ -72,6 +75,8 @@ def judge(
     try:
         value = read(content, OUTPUT_BYTES)
         check_content(msg_type, value)
+    except TooLargeError:
+        return Judged(drop=True, kinds=frozenset({TOO_LONG}))
     except ProtocolError:
         return Judged(drop=True, malformed=True)
     long = len(content) > _ALWAYS_SEARCHED_BYTES

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from sentinel_kernel.errors import ProtocolError
+from sentinel_kernel.errors import ProtocolError, TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,9 +45,44 @@ def split(frames: Sequence[Part]) -> tuple[list[Part], list[Part]]:
 
 
 _COUNTED_BYTES = 1024 * 1024
-_MOST_LISTS = 2_000_000
-_MOST_ITEMS = 8_000_000
-"""Of lists and objects, and of their items. Each costs far more memory than the bytes that name it."""
+MOST_VALUE_BYTES = 192 * 1024 * 1024
+"""Of memory that the values of one frame take, beside their texts."""
+
+_LIST, _ITEM, _TEXT, _KEY = 90, 40, 55, 130
+"""Bytes that a list or an object takes as it is read, an item of one, a text, and a key with what finds it (CPython
+3.11, 64 bits). Each costs far more than the bytes that name it; numbers cost least.
+"""
+_SPACED_KEY = re.compile(rb"\"[ \t\n\r]++:")
+
+
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_LONG_STRING, _MOST_STRINGS = 4096, 100_000
+
+
+def is_too_much(raw: bytes) -> bool:
+    """Tell whether the values of JSON take more memory than they may. Marks within long texts, as of HTML, are none."""
+    over = value_bytes(raw) - MOST_VALUE_BYTES
+    if over <= 0:
+        return False
+    for seen, found in enumerate(_STRING.finditer(raw)):
+        if found.end() - found.start() > _LONG_STRING:
+            over -= value_bytes(found.group()) - _TEXT - _KEY
+            if over <= 0:
+                return False
+        if seen > _MOST_STRINGS:
+            break
+    return True
+
+
+def value_bytes(raw: bytes) -> int:
+    """Return how much memory the values of JSON take at most, from its marks; those within texts are counted too."""
+    # What ends a text is a quote without a backslash, or with one that is itself a letter.
+    ends = raw.count(b'"') - raw.count(b'\\"') + raw.count(b'\\\\"')
+    keys = raw.count(b'":') - raw.count(b'\\":') + raw.count(b'\\\\":')
+    if _SPACED_KEY.search(raw) is not None:
+        keys += sum(1 for _ in _SPACED_KEY.finditer(raw))
+    lists = raw.count(b"[") + raw.count(b"{")
+    return lists * _LIST + raw.count(b",") * _ITEM + ends // 2 * _TEXT + min(keys, ends // 2) * _KEY
 
 
 def _refuse(name: str) -> None:
@@ -64,8 +100,9 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_object)
 """Strict: Python reads NaN and Infinity where no page does, and of a key that is there twice the last."""
 
 _PLAIN_DECODER = json.JSONDecoder(parse_constant=_refuse)
-_MANY_OBJECTS = 1000
-"""From so many on, a function of ours for each object takes longer than to count all keys once."""
+_MANY = 1000
+"""From so many objects or keys on, a function of ours for each object takes longer than to count all keys once, and the
+pairs that it gets take as much memory again."""
 
 
 def _names_no_key_twice(raw: bytes, value: object) -> bool:
@@ -103,11 +140,11 @@ def decode(part: Part, maximum_bytes: int) -> Json:
         raise ProtocolError(f"A frame of {len(part)} bytes is longer than {maximum_bytes}.")
     if len(part) > _COUNTED_BYTES:
         raw = bytes(part)
-        if raw.count(b"[") + raw.count(b"{") > _MOST_LISTS or raw.count(b",") > _MOST_ITEMS:
-            raise ProtocolError(f"A frame holds more than {_MOST_LISTS} lists or {_MOST_ITEMS} values.")
+        if is_too_much(raw):
+            raise TooLargeError("A frame holds more keys, lists, texts and numbers than are read.")
     try:
         text = str(part, "utf-8")
-        if len(part) > _MANY_OBJECTS and text.count("{") > _MANY_OBJECTS:
+        if len(part) > _MANY and (text.count("{") > _MANY or text.count('":') > _MANY):
             value = _PLAIN_DECODER.decode(text)
             if not _names_no_key_twice(bytes(part), value):
                 value = _DECODER.decode(text)

@@ -16,10 +16,10 @@ VIOLATION = {"message": {"en": "m", "zh": "m"}, "hint": {"en": "h", "zh": "h"}, 
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [("v", True), ("v" * (17 << 20), False), ("[" * (8 << 20), False)],
+    [("v", True), ("v" * (17 << 20), False), ([[]] * (3 << 20), False)],
     ids=["short", "too long", "too many lists"],
 )
-def test_an_error_that_can_not_be_read_is_left_as_it_is(value: str, *, told: bool) -> None:
+def test_an_error_that_can_not_be_read_is_left_as_it_is(value: object, *, told: bool) -> None:
     failures = Failures(SimpleNamespace(settings=SimpleNamespace(language="en")))  # type: ignore[arg-type] # all it asks
     content = json.dumps({"ename": "E", "evalue": value, "traceback": []}).encode()
     parts: list[Any] = [b""] * (CONTENT + 1)
