@@ -193,6 +193,45 @@ def test_an_answer_to_a_cells_own_prompt_is_none_to_the_next_cells_question(
     assert kernel.operation(protocol.OP_ANSWER)["answer"] == "no"
 
 
+MIB = 1024 * 1024
+MUCH = 40_000_000
+KEYS = b",".join(b'"k%d":0' % one for one in range(500_000))
+HEAVY = {
+    "markdown": (b'{"data":{"text/markdown":"%s","text/plain":"x"},"metadata":{}}', b"<a " * (MUCH // 3)),
+    "scheme": (b'{"data":{"text/markdown":"%s","text/plain":"x"},"metadata":{}}', b"data:" * (MUCH // 5)),
+    "keys": (
+        b'{"data":{"application/json":[%s],"text/plain":"x"},"metadata":{}}',
+        b"{%s},{%s}" % (KEYS, KEYS),
+    ),
+    "stream": (b'{"name":"stdout","text":"%s"}', b"\\u001b]" * (MUCH // 7)),
+    "error": (b'{"ename":"E","evalue":"","traceback":["%s"]}', b"\\u001b]" * (MUCH // 7)),
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_an_output_that_would_take_the_hosts_time_and_memory_is_held_back_and_told(
+    kernel: HostedKernel, worker: FakeWorker, name: str
+) -> None:
+    msg_id = kernel.client.execute("a")
+    request, header = worker.start_cell()
+    msg_type = name if name in ("stream", "error") else "display_data"
+    form, filling = HEAVY[name]
+    parts = json_parts(msg_type, {}, header)
+    parts[CONTENT - 1] = form % filling
+    before = kernel.peak_bytes()
+    worker.send("iopub", [b"topic", DELIMITER, b"", *parts])
+    kernel.client.control_channel.send(kernel.client.session.msg("interrupt_request"))
+    assert kernel.reply("control")["content"]["status"] == "ok"
+    worker.publish("stream", {"name": "stdout", "text": "seen"}, header)
+    worker.end_cell(request)
+    outputs = kernel.outputs(parent=msg_id)
+    assert [content["text"] for kind, content in outputs if kind == "stream"] == ["seen"]
+    assert "text/markdown" not in mimes(outputs)
+    assert "application/json" not in mimes(outputs)
+    assert NOTICE_TYPE in mimes(outputs)
+    assert kernel.peak_bytes() - before < 320 * MIB  # some copies of the message itself
+
+
 def test_a_fault_of_the_host_over_a_message_drops_that_message_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

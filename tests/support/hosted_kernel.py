@@ -284,6 +284,11 @@ class HostedKernel:
         statm = Path(f"/proc/{self.process.pid}/statm").read_text()
         return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def peak_bytes(self) -> int:
+        """Return how much memory the host has had in use at most."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
     def close(self) -> None:
         """End the host and wait for it."""
         self.client.stop_channels()

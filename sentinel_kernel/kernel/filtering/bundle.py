@@ -10,6 +10,7 @@ from sentinel_kernel.kernel.filtering import held, terminal
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sentinel_kernel.kernel.filtering.work import Work
     from sentinel_kernel.policy.profile import Outputs
 
 PASSING = frozenset(
@@ -39,14 +40,14 @@ def is_bundle(value: dict[str, Any]) -> bool:
     return any("/" in key and _TYPE.fullmatch(key) is not None for key in value)
 
 
-def clean(data: dict[str, Any], rules: Outputs) -> tuple[bool, set[str]]:
+def clean(data: dict[str, Any], rules: Outputs, work: Work) -> tuple[bool, set[str]]:
     """Make a bundle harmless in place; tell whether it was changed, and the kinds of what was held back."""
     changed, kinds = False, set()
     for key in list(data):
         value = data[key]
         kind = key.strip().lower()
         kind = kind if kind in rules.types else _known_to_pages(kind)
-        made, held_back = _one(kind, value, rules)
+        made, held_back = _one(kind, value, rules, work)
         kinds |= held_back
         if made is value and key == kind:
             continue
@@ -74,20 +75,20 @@ def clean_metadata(metadata: dict[str, Any], rules: Outputs) -> tuple[bool, set[
     return layout.clean(metadata, rules.types)
 
 
-def _one(kind: str, value: Any, rules: Outputs) -> tuple[Any, set[str]]:  # noqa: ANN401, PLR0911 - what JSON holds; one a kind
+def _one(kind: str, value: Any, rules: Outputs, work: Work) -> tuple[Any, set[str]]:  # noqa: ANN401, PLR0911 - what JSON holds; one a kind
     """Return what stands for ``value`` (None: nothing, the value itself: it passes), and what was held back."""
     if kind in PASSING or kind in rules.types:
         return value, set()
     if isinstance(value, list) and all(isinstance(line, str) for line in value) and not kind.endswith("json"):
         value = "".join(value)  # as notebooks keep texts
-    handler = _HANDLERS.get(kind)
+    handler = _text if kind in _TEXTS else _HANDLERS.get(kind)
     if handler is not None:
-        return handler(value, rules) if isinstance(value, str) else (None, {held.TYPE})
+        if not isinstance(value, str):
+            return None, {held.TYPE}
+        return handler(value, rules) if work.takes(kind, value) else (None, {held.TOO_LONG})
     if _BITMAPS.fullmatch(kind):
         harmless = isinstance(value, str) and not any(mark in value for mark in _NOT_BASE64)
         return (value, set()) if harmless else (None, {held.TYPE})
-    if kind in _TEXTS:
-        return (_plain(value), set()) if isinstance(value, str) else (None, {held.TYPE})
     if _VEGA.fullmatch(kind) or kind == "application/vnd.plotly.v1+json":
         return _chart(kind, value, rules.hosts)
     if _RECORDS.fullmatch(kind):
@@ -95,14 +96,10 @@ def _one(kind: str, value: Any, rules: Outputs) -> tuple[Any, set[str]]:  # noqa
     return None, held.named(held.TYPE, kind, *([":bokeh"] if "bokehjs_" in kind else []))
 
 
-def _plain(value: str, _rules: object = None) -> str:
-    return terminal.plain(value)
-
-
 def _html(value: str, rules: Outputs) -> tuple[str | None, set[str]]:
-    from sentinel_kernel.kernel.filtering import html, markdown  # noqa: PLC0415 - when it is first needed
+    from sentinel_kernel.kernel.filtering import html  # noqa: PLC0415 - when it is first needed
 
-    made, kinds = html.filtered(markdown.latex(value), rules)
+    made, kinds = html.filtered(value, rules)
     return (value if made == value else made) or None, kinds
 
 

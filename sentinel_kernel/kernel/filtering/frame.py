@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import html as entities
-import json
 import re
 from typing import TYPE_CHECKING
 
@@ -129,21 +128,23 @@ def framed(html: str, hosts: Sequence[str]) -> str:
         "worker-src blob:; frame-src 'none'; child-src blob:; object-src 'none'; form-action 'none'; base-uri 'none'; "
         "manifest-src 'none'; webrtc 'block'"
     )
-    payload = json.dumps(base64.b64encode(html.encode("utf-8", "replace")).decode("ascii"))
-    script = _SPACES.sub("\n", _BOOT).replace("PAYLOAD", payload)
+    script = _SPACES.sub("\n", _BOOT).replace("PAYLOAD", '"PAYLOAD"')
     look = "<style>html,body{margin:0;background:#fff;color:#000}body{padding:4px;font-family:sans-serif}</style>"
     typed = f"{policy}; require-trusted-types-for 'script'; trusted-types default"
     inner = f"{_head(typed)}{look}</head><body><script>{script}</script></body></html>"
-    whole = "position:absolute;inset:0;width:100%;height:100%;border:0;background:#fff"
+    filling = "position:absolute;inset:0;width:100%;height:100%;border:0;background:#fff"
     outer = (
         f"{_head(policy)}</head><body>"
-        f'<iframe sandbox="allow-scripts" style="{whole}" srcdoc="{entities.escape(inner)}"></iframe></body></html>'
+        f'<iframe sandbox="allow-scripts" style="{filling}" srcdoc="{entities.escape(inner)}"></iframe></body></html>'
     )
-    return (
+    whole = (
         f'<div style="height:{height(html)}px;min-height:{LEAST_HEIGHT}px;resize:vertical;overflow:hidden">'
         '<iframe title="output" class="sentinel-frame" sandbox="allow-scripts" referrerpolicy="no-referrer" '
         f'style="width:100%;height:100%;border:0;background:#fff" srcdoc="{entities.escape(outer)}"></iframe></div>'
     )
+    # Put in last: its letters are never escaped, and each step above would copy them.
+    before, _, behind = whole.rpartition("PAYLOAD")
+    return "".join((before, base64.b64encode(html.encode("utf-8", "replace")).decode("ascii"), behind))
 
 
 def height(html: str) -> int:

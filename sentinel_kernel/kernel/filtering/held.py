@@ -128,10 +128,10 @@ WORDS = {
         "请打印该文本，并自行复制要运行的内容。",
     ),
     TOO_LONG: Words(
-        "A picture in this output is not one, or too long to be looked through; it was left out.",
-        "此输出中的图片无效或过长，无法检查；已被去除。",
-        "Show it as PNG: plt.savefig('x.png', dpi=150), Image('x.png').",
-        "请以 PNG 显示：plt.savefig('x.png', dpi=150)、Image('x.png')。",
+        "A part of this output is a picture that is none, or more than can be looked through; it was left out.",
+        "此输出的一部分是无效的图片，或内容过多，无法检查；已被去除。",
+        "Show less of it, or write it to a file; a plot as PNG: plt.savefig('x.png', dpi=150), Image('x.png').",
+        "请减少显示的内容，或将其写入文件；图形请以 PNG 显示：plt.savefig('x.png', dpi=150)、Image('x.png')。",
     ),
 }
 

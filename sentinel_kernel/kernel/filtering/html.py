@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.filtering import css, held
 from sentinel_kernel.kernel.filtering.frame import framed
+from sentinel_kernel.kernel.filtering.markdown import latex
 from sentinel_kernel.kernel.filtering.plain_html import is_page_class, is_plain
 from sentinel_kernel.kernel.filtering.vocabulary import (
     ATTRIBUTES,
@@ -21,14 +22,12 @@ from sentinel_kernel.kernel.filtering.vocabulary import (
     TAGS,
     WORDS,
 )
+from sentinel_kernel.kernel.filtering.work import MOST_CLEANED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sentinel_kernel.policy.profile import Outputs
-
-MOST_IN_PAGE = 2 * 1024 * 1024
-"""Characters of HTML that are cleaned for the page; longer ones go into a frame, which costs a copy alone."""
 
 MOST_TAGS, MOST_IRREGULAR, DEEPEST = 60_000, 2000, 200
 """Tags that are cleaned for the page, in all; where they are not well nested; and one in the other.
@@ -65,7 +64,11 @@ _HOST = re.compile(r"https://([a-z0-9.-]+)(?::443)?(?:[/?#]|$)", re.IGNORECASE)
 def filtered(text: str, rules: Outputs) -> tuple[str, set[str]]:  # noqa: PLR0911 - one a kind
     """Return the HTML to show in the place of ``text`` (empty: none), and the kinds of what was held back."""
     if is_plain(text):
-        return (text, set()) if rules.html != "plain" else ("", {held.ACTIVE} if "<img" in text else set())
+        return (
+            (latex(text), set())
+            if rules.html != "plain"
+            else ("", {held.ACTIVE} if "<img" in text else set())
+        )
     if rules.html == "plain":
         return "", {held.ACTIVE}
     if rules.html == "frame":
@@ -79,7 +82,7 @@ def filtered(text: str, rules: Outputs) -> tuple[str, set[str]]:  # noqa: PLR091
     embedded = _embedded(text, rules.hosts)
     if embedded:
         return embedded, set()
-    return cleaned(text, rules.hosts, scripts_matter=bool(_ACTIVE.search(text)))
+    return cleaned(latex(text), rules.hosts, scripts_matter=bool(_ACTIVE.search(text)))
 
 
 def cleaned(text: str, hosts: Sequence[str] = (), *, scripts_matter: bool = False) -> tuple[str, set[str]]:
@@ -146,7 +149,7 @@ _VOID = frozenset(
 def is_quickly_read(text: str) -> bool:
     """Tell whether cleaning ``text`` takes time in proportion to its length."""
     tags = text.count("<")
-    if len(text) > MOST_IN_PAGE or tags > MOST_TAGS:
+    if len(text) > MOST_CLEANED or tags > MOST_TAGS:
         return False
     if _may_have_long_tag(text):
         return False

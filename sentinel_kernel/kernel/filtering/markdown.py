@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.filtering import held
@@ -40,13 +41,15 @@ _SCHEMES = (
     "feed",
 )
 _SCHEME = re.compile(
-    "("
-    + "|".join(r"[\s\\]{0,3}".join(one) for one in _SCHEMES)
-    + r")([\s\\]{0,3}:)(?!image/(?:png|jpeg|gif|webp);)",
-    re.IGNORECASE,
+    "(" + "|".join(r"[\s\\]{0,3}".join(one) for one in _SCHEMES) + r")[\s\\]{0,3}\Z", re.IGNORECASE
 )
+_LONGEST_SCHEME = 4 * max(map(len, _SCHEMES))
+_COLON = re.compile(r":(?!image/(?:png|jpeg|gif|webp);)", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?=#|(?:Tab|NewLine|colon|lpar|excl|lbrack|lsqb|lt|LT|sol|bsol|nbsp)\b)")
 _FENCE = re.compile(r"((?:(?<!`)```|(?<!~)~~~)[`~]*+)([^\r\n]*+)")
+_LONGEST_INFORMATION = 1000
+"""Characters behind a fence on its line."""
+
 _NOT_LETTERS = re.compile(r"[\W\d_]+")
 _DIAGRAM = re.compile("mermaid", re.IGNORECASE)
 _LOADING_DIAGRAM = re.compile(
@@ -68,13 +71,13 @@ def filtered(text: str, hosts: Sequence[str] = ()) -> tuple[str, set[str]]:
     kinds: set[str] = set()
 
     def tag(found: re.Match[str]) -> str:
-        rest = found[1]
-        if _AUTOLINK.fullmatch(rest) or (rest.endswith(">") and is_plain(found.group())):
-            return found.group()
+        whole = found.group()
+        if whole[-1] == ">" and _is_harmless_tag(whole):
+            return whole
         kinds.add(held.ACTIVE)
-        return f"<{_BREAK}{rest}"
+        return f"<{_BREAK}{whole[1:]}"
 
-    if _LOADING_DIAGRAM.search(text) and ("```" in text or "~~~" in text):
+    if ("```" in text or "~~~" in text) and _LOADING_DIAGRAM.search(text):
         unled = _FENCE.sub(_without_diagram, text)
         if unled != text:
             text = unled
@@ -84,11 +87,16 @@ def filtered(text: str, hosts: Sequence[str] = ()) -> tuple[str, set[str]]:
     if "&" in text:
         text = _ENTITY.sub("&amp;", text)
     if ":" in text:
-        text = _SCHEME.sub(rf"\1{_BREAK}\2", text)
+        text = _without_schemes(text)
     if "![" in text:
         text, remote = _images(text, tuple(hosts))
         kinds |= remote
     return latex(text), kinds
+
+
+@lru_cache(maxsize=256)  # of 2,000 characters each
+def _is_harmless_tag(tag: str) -> bool:
+    return _AUTOLINK.fullmatch(tag, 1) is not None or is_plain(tag)
 
 
 def latex(text: str) -> str:
@@ -96,8 +104,21 @@ def latex(text: str) -> str:
     return _STYLED.sub(rf"\1{_BREAK}", _COMMANDS.sub(r"\\text", text)) if "\\" in text else text
 
 
+def _without_schemes(text: str) -> str:
+    """Return ``text`` with a break behind each scheme that acts, found from its colon: text is long, colons are few."""
+    parts, position = list[str](), 0
+    for colon in _COLON.finditer(text):
+        scheme = _SCHEME.search(text, max(position, colon.start() - _LONGEST_SCHEME), colon.start())
+        if scheme is not None:
+            parts += (text[position : scheme.end(1)], _BREAK)
+            position = scheme.end(1)
+    return "".join((*parts, text[position:]))
+
+
 def _without_diagram(found: re.Match[str]) -> str:
     """Return the beginning of a fence so that no frontend draws it, whatever it trims, folds or skips."""
+    if len(found[2]) > _LONGEST_INFORMATION:
+        return f"{_BREAK.join(found[1])}{found[2]}"  # no fence then: it would take long to be read
     mark, rest = found[1], _DIAGRAM.sub("text", found[2])
     # Letters alone, as unlike readers take them for the same: other spaces, marks and widths are none.
     letters = _NOT_LETTERS.sub("", unicodedata.normalize("NFKC", rest)).casefold()
@@ -113,7 +134,7 @@ def _images(text: str, hosts: tuple[str, ...]) -> tuple[str, set[str]]:
     """Return ``text`` with pictures that are here or of a listed host alone; the others become links."""
     from sentinel_kernel.kernel.filtering.html import is_host_listed  # noqa: PLC0415 - when it is first needed
 
-    parts, position, kinds = list[str](), 0, set[str]()
+    parts, position, named, remote = list[str](), 0, set[str](), False
     while (start := text.find("![", position)) >= 0:
         parts.append(text[position:start])
         local, found = _LOCAL_IMAGE.match(text, start), None
@@ -126,6 +147,8 @@ def _images(text: str, hosts: tuple[str, ...]) -> tuple[str, set[str]]:
         else:
             parts.append(f"!{_BREAK}[")
             position = start + 2
-            kinds |= held.named(held.REMOTE, *([found[1].lower()] if found is not None else []))
+            remote = True
+            if found is not None and len(named) <= held.MOST_NAMED:
+                named.add(found[1].lower())
     parts.append(text[position:])
-    return "".join(parts), kinds
+    return "".join(parts), held.named(held.REMOTE, *sorted(named)) if remote else set()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.kernel.filtering import bundle, held, replies, terminal
 from sentinel_kernel.kernel.filtering.widgets import Models
+from sentinel_kernel.kernel.filtering.work import Work
 from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
@@ -36,28 +37,29 @@ class Messages:
         self, msg_type: str, content: dict[str, Any], rules: Outputs, asked: dict[str, Any] | None = None
     ) -> Filtered:
         """Change ``content`` in place; ``asked`` is that of the request that it answers."""
+        work, kinds = Work(), set[str]()
         if msg_type in BUNDLES:
-            return _bundle(content, rules)
+            return _bundle(content, rules, work)
         if msg_type in ("stream", "error"):
-            return Filtered(_texts(content))
+            changed = _texts(content, work, kinds)
+            return Filtered(changed, bool(kinds) and msg_type == "stream", frozenset(kinds))
         if msg_type in ("comm_open", "comm_msg"):
             judge = self._models.opens if msg_type == "comm_open" else self._models.says
-            changed, drop, told = judge(content, rules)
-            more = not drop and _deep(content.get("data"), rules, told)
+            changed, drop, told = judge(content, rules, work)
+            more = not drop and _deep(content.get("data"), rules, told, work)
             return Filtered(changed or more, drop, frozenset(told))
         if msg_type == "execute_reply":
-            return _reply(content, rules)
+            return _reply(content, rules, work)
         if msg_type in replies.KINDS:
             linked = msg_type == "kernel_info_reply" and _help_links(content)
             return Filtered(replies.clean(msg_type, content, asked or {}) or linked)
-        kinds: set[str] = set()
-        changed = _deep(content, rules, kinds)
+        changed = _deep(content, rules, kinds, work)
         return Filtered(changed, kinds=frozenset(kinds))
 
 
-def _bundle(content: dict[str, Any], rules: Outputs) -> Filtered:
+def _bundle(content: dict[str, Any], rules: Outputs, work: Work) -> Filtered:
     data, metadata = content["data"], content.get("metadata")
-    changed, kinds = bundle.clean(data, rules)
+    changed, kinds = bundle.clean(data, rules, work)
     if isinstance(metadata, dict) and metadata:
         more, why = bundle.clean_metadata(metadata, rules)
         changed, kinds = changed | more, kinds | why
@@ -66,30 +68,37 @@ def _bundle(content: dict[str, Any], rules: Outputs) -> Filtered:
     return Filtered(changed, not data, frozenset(kinds))
 
 
-def _texts(content: dict[str, Any]) -> bool:
+def _texts(content: dict[str, Any], work: Work, kinds: set[str]) -> bool:
     """Take escapes out of the texts of a stream or an error; tell whether there were any."""
     changed = False
+
+    def plain(text: str) -> str:
+        if work.takes_text(text):
+            return terminal.plain(text)
+        kinds.add(held.TOO_LONG)
+        return ""
+
     for key in ("text", "ename", "evalue"):
         value = content.get(key)
-        if isinstance(value, str) and (made := terminal.plain(value)) is not value:
+        if isinstance(value, str) and (made := plain(value)) is not value:
             content[key] = made
             changed |= made != value
     traceback = content.get("traceback")
     if isinstance(traceback, list):
-        made_lines = [terminal.plain(line) if isinstance(line, str) else line for line in traceback]
+        made_lines = [plain(line) if isinstance(line, str) else line for line in traceback]
         changed |= made_lines != traceback
         content["traceback"] = made_lines
     return changed
 
 
-def _deep(value: Any, rules: Outputs, kinds: set[str]) -> bool:  # noqa: ANN401 - what JSON holds
+def _deep(value: Any, rules: Outputs, kinds: set[str], work: Work) -> bool:  # noqa: ANN401 - what JSON holds
     """Make every bundle within ``value`` harmless; tell whether any was changed."""
     changed, waiting = False, [value]
     while waiting:
         current = waiting.pop()
         if isinstance(current, dict):
             if bundle.is_bundle(current):
-                more, why = bundle.clean(current, rules)
+                more, why = bundle.clean(current, rules, work)
                 changed |= more
                 kinds |= why
                 continue
@@ -101,7 +110,7 @@ def _deep(value: Any, rules: Outputs, kinds: set[str]) -> bool:  # noqa: ANN401 
             else:
                 metadata = None
             if current.get("output_type") in ("stream", "error"):
-                changed |= _texts(current)
+                changed |= _texts(current, work, kinds)
             waiting.extend(
                 one for one in current.values() if isinstance(one, dict | list) and one is not metadata
             )
@@ -114,7 +123,7 @@ def _holds_bundle(data: Any) -> bool:  # noqa: ANN401 - what JSON holds
     return isinstance(data, dict) and bundle.is_bundle(data)
 
 
-def _reply(content: dict[str, Any], rules: Outputs) -> Filtered:
+def _reply(content: dict[str, Any], rules: Outputs, work: Work) -> Filtered:
     """Judge a cell's reply: payloads act in the page, expressions of the client's are bundles."""
     kinds: set[str] = set()
     changed = False
@@ -123,10 +132,9 @@ def _reply(content: dict[str, Any], rules: Outputs) -> Filtered:
         kept = [one for one in payloads if _is_harmless_payload(one, kinds)]
         changed |= kept != payloads
         content["payload"] = kept
-    changed |= _deep(content.get("payload"), rules, kinds) | _deep(
-        content.get("user_expressions"), rules, kinds
-    )
-    changed |= _texts(content)
+    for key in ("payload", "user_expressions"):
+        changed |= _deep(content.get(key), rules, kinds, work)
+    changed |= _texts(content, work, kinds)
     return Filtered(changed, kinds=frozenset(kinds))
 
 

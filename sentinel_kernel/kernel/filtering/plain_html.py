@@ -14,6 +14,8 @@ from sentinel_kernel.kernel.filtering import css
 _MOST_TAGS = 2000
 """How many different tags are looked at; harmless documents repeat few."""
 
+_PIECE = 256 * 1024
+
 _TAGS = re.compile(r"<[^<>]*>?")
 _END = re.compile(
     r"</(?:a|b|blockquote|br|center|code|dd|div|dl|dt|em|font|h[1-6]|i|li|ol|p|pre|s|small|span|strong|sub|sup|"
@@ -36,8 +38,17 @@ def is_plain(html: str) -> bool:
     """Tell whether ``html`` has nothing but text, tables and the like."""
     if "<style" in html:
         html = _ALIGNMENTS.sub("", html)
-    tags = set(_TAGS.findall(html))
-    return len(tags) <= _MOST_TAGS and all(map(_is_plain_tag, tags))
+    known, position = set[str](), 0
+    while position < len(html):
+        # By pieces, each up to a tag's beginning: a list of all tags would be many times as long as the text.
+        end = html.rfind("<", position + 1, position + _PIECE) if len(html) - position > _PIECE else len(html)
+        end = end if end > 0 else len(html)
+        tags = set(_TAGS.findall(html, position, end)) - known
+        known |= tags
+        if len(known) > _MOST_TAGS or not all(map(_is_plain_tag, tags)):
+            return False
+        position = end
+    return True
 
 
 def _is_plain_tag(tag: str) -> bool:

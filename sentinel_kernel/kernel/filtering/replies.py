@@ -117,7 +117,7 @@ def _kernel_info(content: Json, _asked: Json) -> Json:
     made: Json = {key: content[key] for key in ("status", "protocol_version", "help_links") if key in content}
     made["implementation"] = _fit(content["implementation"], _NAME) or "python"
     made["implementation_version"] = _fit(content.get("implementation_version"), _VERSION) or ""
-    made["banner"] = _lines(content["banner"])[:_LONGEST_BANNER]
+    made["banner"] = _lines(content["banner"][: 4 * _LONGEST_BANNER])[:_LONGEST_BANNER]
     made["language_info"] = _language(content["language_info"])
     if isinstance(content.get("debugger"), bool):
         made["debugger"] = content["debugger"]
@@ -160,7 +160,7 @@ def _fit(value: object, pattern: re.Pattern[str]) -> str:
 
 
 def _line(value: object, most: int) -> str:
-    return _CONTROLS.sub("", terminal.line(value))[:most] if isinstance(value, str) else ""
+    return _CONTROLS.sub("", terminal.line(value[: 4 * most]))[:most] if isinstance(value, str) else ""
 
 
 def _lines(text: str) -> str:

@@ -26,8 +26,7 @@ _MAP_PARTS = frozenset({"tiles", "sprite", "glyphs", "sources"})
 """Of a map's style, which is loaded with the map."""
 
 _PATH = re.compile(r"[.\[]")
-_LEADS = re.compile(r"href|javascript:|url\s*\(", re.IGNORECASE)
-_ELSEWHERE = re.compile(r"(?:https?:|wss?:)?//|javascript:", re.IGNORECASE)
+_LEADS = re.compile(r"url\s*+\(")
 _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]*")
 _ROWS: dict[str, type] = {"values": list, "datasets": dict}
 _CONFIG = frozenset(
@@ -65,7 +64,7 @@ def _loads_nothing(spec: dict[str, Any], listed: Sequence[str]) -> bool:
                 return False
             if key == "bind" and _binds_elsewhere(inner):
                 return False
-            if isinstance(inner, str) and _ELSEWHERE.search(inner) and key != "$schema":
+            if isinstance(inner, str) and _is_elsewhere(inner) and key != "$schema":
                 return False
             if isinstance(inner, dict | list):
                 waiting.append(inner)
@@ -154,7 +153,14 @@ def _clean_config(figure: dict[str, Any]) -> None:
 
 
 def _leads(text: object) -> bool:
-    return isinstance(text, str) and "<" in text and _LEADS.search(text) is not None
+    if not isinstance(text, str) or "<" not in text:
+        return False
+    lowered = text.lower()
+    return "href" in lowered or "javascript:" in lowered or _LEADS.search(lowered) is not None
+
+
+def _is_elsewhere(text: str) -> bool:
+    return "//" in text or "javascript:" in text.lower()
 
 
 def _named_by_path(name: str, inner: Any) -> list[Any]:  # noqa: ANN401 - what JSON holds

@@ -15,6 +15,7 @@ from sentinel_kernel.kernel.filtering import css, held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from sentinel_kernel.kernel.filtering.work import Work
     from sentinel_kernel.policy.profile import Outputs
 
 TARGET = "jupyter.widget"
@@ -72,7 +73,7 @@ class Models:
         self._comms: dict[str, None] = {}
         """Comms of other targets that were held back."""
 
-    def opens(self, content: dict[str, Any], rules: Outputs) -> tuple[bool, bool, set[str]]:
+    def opens(self, content: dict[str, Any], rules: Outputs, work: Work) -> tuple[bool, bool, set[str]]:
         """Judge a ``comm_open``; return whether it was changed, whether it is to be dropped, and what was held back."""
         target, comm_id = str(content.get("target_name")), str(content.get("comm_id"))
         if target not in TARGETS:
@@ -90,10 +91,10 @@ class Models:
             return False, False, set()
         if why := self._refusal(comm_id, state, rules):
             return False, True, why
-        changed, kinds = self._state(self._models.get(comm_id), state, rules)
+        changed, kinds = self._state(self._models.get(comm_id), state, rules, work)
         return changed, False, kinds
 
-    def says(self, content: dict[str, Any], rules: Outputs) -> tuple[bool, bool, set[str]]:
+    def says(self, content: dict[str, Any], rules: Outputs, work: Work) -> tuple[bool, bool, set[str]]:
         """Judge a ``comm_msg``; return whether it was changed, whether it is to be dropped, and what was held back."""
         comm_id, data = str(content.get("comm_id")), content.get("data")
         if comm_id in self._comms:
@@ -112,7 +113,7 @@ class Models:
                     del state[name]
                     changed = True
                     kinds.add(held.WIDGET)
-            more, why = self._state(model, state, rules)
+            more, why = self._state(model, state, rules, work)
             changed, kinds = changed | more, kinds | why
         states = data.get("states")
         if isinstance(states, dict):
@@ -131,7 +132,7 @@ class Models:
                     changed = True
                     del states[one]
                     continue
-                more, why = self._state(self._models.get(one), inner, rules)
+                more, why = self._state(self._models.get(one), inner, rules, work)
                 changed, kinds = changed | more, kinds | why
         return changed, False, kinds
 
@@ -163,20 +164,22 @@ class Models:
             del self._models[next(iter(self._models))]
         return set()
 
-    def _state(self, model: _Model | None, state: dict[str, Any], rules: Outputs) -> tuple[bool, set[str]]:
+    def _state(
+        self, model: _Model | None, state: dict[str, Any], rules: Outputs, work: Work
+    ) -> tuple[bool, set[str]]:
         """Make a state harmless in place; tell whether it was changed, and what was held back."""
         kinds: set[str] = set()
         changed = self._settings(model, state, kinds)
         foreign = model is None or model.module not in _CORE
         for key, value in list(state.items()):
             if isinstance(value, str):
-                made = self._string(model, key, value, rules, kinds)
+                made = self._string(model, key, value, rules, kinds, work)
                 if made != value:
                     state[key] = made
                     changed = True
             elif foreign and isinstance(value, dict | list):
-                changed |= self._deep(value, rules, kinds)
-            elif isinstance(value, list) and (labels := [_label(one) for one in value]) != value:
+                changed |= self._deep(value, rules, kinds, work)
+            elif isinstance(value, list) and (labels := [_label(one, kinds, work) for one in value]) != value:
                 state[key] = labels
                 changed = True
         return changed, kinds
@@ -205,17 +208,19 @@ class Models:
                 kinds.add(held.ACTIVE)
         return changed
 
-    def _string(self, model: _Model | None, key: str, value: str, rules: Outputs, kinds: set[str]) -> str:
+    def _string(
+        self, model: _Model | None, key: str, value: str, rules: Outputs, kinds: set[str], work: Work
+    ) -> str:
         """Return what stands for one text of a state."""
         if (model is None or model.style) and "(" in value and not css.is_value(value):
             kinds |= held.remote(value)
             return ""
         foreign = model is None or model.module not in _CORE
         if foreign or (model is not None and model.html and key in ("value", "placeholder", "description")):
-            return self._text(value, rules, kinds, foreign=foreign)
-        return value if model is not None and model.typed and key == "value" else _label(value)
+            return self._text(value, rules, kinds, work, foreign=foreign)
+        return value if model is not None and model.typed and key == "value" else _label(value, kinds, work)
 
-    def _deep(self, value: Any, rules: Outputs, kinds: set[str]) -> bool:  # noqa: ANN401 - what JSON holds
+    def _deep(self, value: Any, rules: Outputs, kinds: set[str], work: Work) -> bool:  # noqa: ANN401 - what JSON holds
         """Make all texts in a value of a model that is not ipywidgets' own harmless; tell whether any was changed."""
         changed, waiting = False, [value]
         while waiting:
@@ -226,13 +231,16 @@ class Models:
                     waiting.append(inner)
                 elif (
                     isinstance(inner, str)
-                    and (made := self._text(inner, rules, kinds, foreign=True)) != inner
+                    and (made := self._text(inner, rules, kinds, work, foreign=True)) != inner
                 ):
                     current[key] = made
                     changed = True
         return changed
 
-    def _text(self, value: str, rules: Outputs, kinds: set[str], *, foreign: bool) -> str:
+    def _text(self, value: str, rules: Outputs, kinds: set[str], work: Work, *, foreign: bool) -> str:
+        if not work.takes("text/markdown" if "<" in value or "\\" in value else "application/json", value):
+            kinds.add(held.TOO_LONG)
+            return ""
         if (
             foreign
             and _URL.search(_UNREAD.sub("", value).replace("\\", "/"))
@@ -274,10 +282,13 @@ def _is_name(value: object) -> bool:
     return value is None or (isinstance(value, str) and len(value) <= _LONGEST_NAME and value.isascii())
 
 
-def _label(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
+def _label(value: Any, kinds: set[str], work: Work) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what stands for a text that a page may typeset: LaTeX that makes no links and styles."""
     if not isinstance(value, str) or "\\" not in value or _MATHEMATICS.search(value) is None:
         return value
+    if not work.takes("text/latex", value):
+        kinds.add(held.TOO_LONG)
+        return ""
     from sentinel_kernel.kernel.filtering import markdown  # noqa: PLC0415 - when it is first needed
 
     return markdown.latex(value)
