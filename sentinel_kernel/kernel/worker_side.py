@@ -15,6 +15,7 @@ from sentinel_kernel.kernel.limits import QUOTA
 from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.output_rule import BUNDLES, UNTOUCHED, Judged, judge, judge_metadata
 from sentinel_kernel.kernel.prompts import told_apart
+from sentinel_kernel.kernel.turns import Turns
 from sentinel_kernel.kernel.unavailable import failed_content
 from sentinel_kernel.kernel.widgets import COMM_TYPES
 from sentinel_kernel.kernel.wire import (
@@ -52,6 +53,7 @@ class WorkerSide:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._end = CellEnd(host)
+        self._turns = Turns()
         self._last_words = False
         """The worker is gone: what it said last waits for nobody."""
 
@@ -101,7 +103,9 @@ class WorkerSide:
             return False  # what comes behind an error stays behind it
         if channel == "stdin" and self._host.questions.open:
             return False  # one question at a time: an answer must not go to the wrong one
-        return self._host.publisher.ready and not (channel == "iopub" and self._end.held)
+        if channel == "iopub" and (self._end.held or (self._turns.rests and not self._runs)):
+            return False
+        return self._host.publisher.ready
 
     def _forward_some(self, channel: str, most: int) -> bool:
         """Forward up to ``most`` messages; tell whether the channel may go on."""
@@ -109,13 +113,20 @@ class WorkerSide:
         if inner is None:
             return False
         messages = inner[channel].messages
+        self._turns.begin()
         for _ in range(most):
-            if not messages or not self._takes(channel):
+            if not messages or not self._takes(channel) or self._turns.over:
                 break
             self._one(channel, messages.popleft())
             if self._host.lifecycle.inner is not inner:
                 return False
+        if channel == "iopub" and not self._runs:
+            self._turns.end(self._host.loop)
         return True
+
+    @property
+    def _runs(self) -> bool:
+        return bool(self._host.execution.running)
 
     def _one(self, channel: str, frames: list[Part]) -> None:
         try:
