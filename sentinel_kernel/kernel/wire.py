@@ -56,11 +56,16 @@ _SPACED_KEY = re.compile(rb"\"[ \t\n\r]++:")
 
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_MOST_CONTROLS = 3_000_000
+"""More than are taken out of texts (filtering/work.py): they need not be read first."""
+
 _LONG_STRING, _MOST_STRINGS = 4096, 100_000
 
 
 def is_too_much(raw: bytes) -> bool:
     """Tell whether the values of JSON take more memory than they may. Marks within long texts, as of HTML, are none."""
+    if raw.count(b"\\u000") + raw.count(b"\\u001") > _MOST_CONTROLS:
+        return True
     over = value_bytes(raw) - MOST_VALUE_BYTES
     if over <= 0:
         return False
@@ -138,10 +143,8 @@ def decode(part: Part, maximum_bytes: int) -> Json:
     """
     if len(part) > maximum_bytes:
         raise ProtocolError(f"A frame of {len(part)} bytes is longer than {maximum_bytes}.")
-    if len(part) > _COUNTED_BYTES:
-        raw = bytes(part)
-        if is_too_much(raw):
-            raise TooLargeError("A frame holds more keys, lists, texts and numbers than are read.")
+    if len(part) > _COUNTED_BYTES and is_too_much(bytes(part)):
+        raise TooLargeError("A frame holds more keys, lists, texts and numbers than are read.")
     try:
         text = str(part, "utf-8")
         if len(part) > _MANY and (text.count("{") > _MANY or text.count('":') > _MANY):
