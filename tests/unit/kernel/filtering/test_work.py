@@ -91,7 +91,7 @@ def test_many_texts_of_one_message_have_the_share_of_one() -> None:
 
 @pytest.mark.parametrize("unit", ["\x1b]", "\x07", "\x9bxx"])
 def test_a_stream_of_escapes_is_dropped_and_an_errors_texts_are_emptied(unit: str) -> None:
-    text = unit * (2 * most("text/plain", unit))
+    text = unit * (most("text/plain", unit) * 5 // 4)
     dropped = judged("stream", {"name": "stdout", "text": text})
     assert (dropped.drop, dropped.kinds) == (True, {held.TOO_LONG})
     error = judged("error", {"ename": "E", "evalue": "", "traceback": ["a", text]})
