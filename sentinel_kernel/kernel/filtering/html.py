@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.filtering import css, held
 from sentinel_kernel.kernel.filtering.frame import framed
-from sentinel_kernel.kernel.filtering.markdown import latex
+from sentinel_kernel.kernel.filtering.markdown import latex_in_html
 from sentinel_kernel.kernel.filtering.plain_html import is_page_class, is_plain
 from sentinel_kernel.kernel.filtering.vocabulary import (
     ATTRIBUTES,
@@ -65,7 +65,7 @@ def filtered(text: str, rules: Outputs) -> tuple[str, set[str]]:  # noqa: PLR091
     """Return the HTML to show in the place of ``text`` (empty: none), and the kinds of what was held back."""
     if is_plain(text):
         return (
-            (latex(text), set())
+            (latex_in_html(text), set())
             if rules.html != "plain"
             else ("", {held.ACTIVE} if "<img" in text else set())
         )
@@ -82,7 +82,7 @@ def filtered(text: str, rules: Outputs) -> tuple[str, set[str]]:  # noqa: PLR091
     embedded = _embedded(text, rules.hosts)
     if embedded:
         return embedded, set()
-    return cleaned(latex(text), rules.hosts, scripts_matter=bool(_ACTIVE.search(text)))
+    return cleaned(latex_in_html(text), rules.hosts, scripts_matter=bool(_ACTIVE.search(text)))
 
 
 def cleaned(text: str, hosts: Sequence[str] = (), *, scripts_matter: bool = False) -> tuple[str, set[str]]:

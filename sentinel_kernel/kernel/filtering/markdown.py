@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from html import unescape
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.filtering import held
@@ -94,6 +95,10 @@ def filtered(text: str, hosts: Sequence[str] = ()) -> tuple[str, set[str]]:
     return latex(text), kinds
 
 
+_READ_ACROSS = re.compile(r"<wbr\b[^<>]{0,100}>|<!--[\s\S]{0,10000}?-->", re.IGNORECASE)
+_LETTER = re.compile(r"&(?:#[0-9]{1,10};?|#[xX][0-9a-fA-F]{1,8};?|bsol;?)")
+
+
 @lru_cache(maxsize=256)  # of 2,000 characters each
 def _is_harmless_tag(tag: str) -> bool:
     return _AUTOLINK.fullmatch(tag, 1) is not None or is_plain(tag)
@@ -102,6 +107,22 @@ def _is_harmless_tag(tag: str) -> bool:
 def latex(text: str) -> str:
     r"""Return ``text`` without the commands of MathJax that make links, styles and names (``\href`` and its like)."""
     return _STYLED.sub(rf"\1{_BREAK}", _COMMANDS.sub(r"\\text", text)) if "\\" in text else text
+
+
+def latex_in_html(text: str) -> str:
+    """Return HTML as :func:`latex` does text: a page's formulas are read behind its entities, <wbr> and comments."""
+    if "\\" not in text and "&" not in text:
+        return text
+    read = unescape(_READ_ACROSS.sub("", text))
+    if latex(read) == read:
+        return text
+    return latex(_LETTER.sub(_spelled, _READ_ACROSS.sub("", text)))
+
+
+def _spelled(entity: re.Match[str]) -> str:
+    """Return what an entity stands for, where that is a letter or a backslash: no markup can come of those."""
+    meant = unescape(f"{entity[0].removesuffix(';')};")
+    return meant if meant == "\\" or (meant.isascii() and meant.isalpha()) else entity[0]
 
 
 def _without_schemes(text: str) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from xml.dom import minidom
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentinel_kernel.kernel.filtering import css, markdown, specs, svg, terminal
+from sentinel_kernel.kernel.filtering import css, html, markdown, specs, svg, terminal
+from sentinel_kernel.policy.profile import Outputs
 
 
 @pytest.mark.parametrize(
@@ -123,6 +126,33 @@ def test_commands_of_mathjax_that_take_more_than_mathematics_are_texts(command: 
 def test_an_argument_of_an_unknown_command_loads_nothing() -> None:
     assert markdown.latex("\\box[background:url(//a.b)]{x}") == "\\box[background:url\u200b(//a.b)]{x}"
     assert markdown.latex("\\sqrt[3]{x}, \\frac{f(x)}{2}") == "\\sqrt[3]{x}, \\frac{f(x)}{2}"
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "$\\href{javascript:alert(1)}{x}$",
+        "&dollar;&#92;href{javascript:alert(1)}{x}&dollar;",
+        "$&#x005C;href{javascript:alert(1)}{x}$",
+        "$&bsol;href{javascript:alert(1)}{x}$",
+        "$\\&#104;r&#101f{javascript:alert(1)}{x}$",
+        "$\\hr<wbr>ef{javascript:alert(1)}{x}$",
+        "$\\hr<!-- -->ef{javascript:alert(1)}{x}$",
+    ],
+)
+def test_no_spelling_of_html_makes_a_formula_a_link(spelled: str) -> None:
+    """As MathJax reads a page: behind the entities, across <wbr> and comments."""
+    made, _ = html.filtered(f"<div>{spelled}</div>", Outputs(html="clean"))
+    read = re.sub(r"<wbr>|<!--.*?-->", "", unescape(made))
+    assert "\\text{javascript" in read
+    assert "href" not in read
+
+
+def test_entities_and_formulas_that_make_no_link_stay_as_they_are() -> None:
+    for text in ("<p>a &amp; b &#92; c $\\frac{1}{2}$ &lt;b&gt; x<wbr>y</p>", "<td>C:\\hrefs &#60;</td>"):
+        assert markdown.latex_in_html(text) == text
+    changed = markdown.latex_in_html("$\\href{a}{&#60;script&#62;&#97;}$")
+    assert changed == "$\\text{a}{&#60;script&#62;a}$"  # no markup comes of it
 
 
 @pytest.mark.parametrize(
