@@ -129,8 +129,9 @@ def test_what_the_audit_has_names_the_client(helper: Assistant) -> None:
             if row["syscall_name"] == "socket"
         ]
 
-    wait_until(found, "the audit has the refusal")
-    assert found()[0]["actor"].endswith("via MCP tester 7.1")
+    # Other kernels of the user may have been refused the same before.
+    own = " via MCP tester 7.1"
+    wait_until(lambda: any(row["actor"].endswith(own) for row in found()), "the audit has the refusal")
 
 
 def test_usage_and_limits_are_numbers(helper: Assistant) -> None:
