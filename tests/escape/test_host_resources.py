@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from kernel_memory import Settled
 from waiting import wait_until
 
 if TYPE_CHECKING:
@@ -171,25 +171,6 @@ FILES = [os.eventfd(0) for _ in range(1000)]
 PAIRS, SETS = [], []
 fill = {}
 """
-
-
-class _Settled:
-    """Whether the Linux kernel's memory has not fallen for a while: what others give back hides what is taken."""
-
-    def __init__(self) -> None:
-        self._least, self._since = self._bytes(), time.monotonic()
-
-    def __call__(self) -> bool:
-        now = self._bytes()
-        if now < self._least - (2 << 20):
-            self._least, self._since = now, time.monotonic()
-        return time.monotonic() - self._since > 6  # kfree_rcu takes 5 s
-
-    @staticmethod
-    def _bytes() -> int:
-        return int(Path("/proc/meminfo").read_text().partition("SUnreclaim:")[2].split()[0]) << 10
-
-
 _UNTIL_KILLED = """
 child = os.fork()
 if child == 0:
@@ -216,9 +197,9 @@ tell(os.waitstatus_to_exitcode(status))
 def test_files_watched_for_events_beyond_the_share_of_the_user(attacker: Attacker, way: str) -> None:
     """150,000 are let be, whichever way; what takes more and more of them is ended, long before the user has none."""
     fill = _WATCHING.replace("{}", way)
-    wait_until(_Settled(), "the Linux kernel has given back what ended processes had")
+    wait_until(Settled(), "the Linux kernel has given back what ended processes had", 60)
     assert attacker.outside(fill + "tell(tried(lambda: [fill(), fill()]))") == "ok"
-    wait_until(_Settled(), "what the attack outside had is given back")
+    wait_until(Settled(), "what the attack outside had is given back", 60)
     assert attacker.inside(fill + _UNTIL_KILLED) == -signal.SIGKILL
     limits = [event["limit"] for event in attacker.supervised.events if event["event"] == "limit"]
     told = [(limit["name"], limit["stage"], limit["used"] > limit["allowed"]) for limit in limits]

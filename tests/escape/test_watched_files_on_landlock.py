@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kernel_memory import Settled
 from lesser_machine import prefix
 from ordinary_user import ordinary_identity
 from supervised import Supervised, own_folder
+from waiting import wait_until
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.requires("landlock", "landlock_rung")]
 
@@ -47,6 +49,7 @@ def test_a_process_that_has_too_many_files_watched_is_ended_on_the_landlock_rung
     workspace = own_folder(someone, top / "work")
     workspace.chmod(0o755)
     machine = prefix(someone.python, "docker" if who == "root" else "no_namespaces")
+    wait_until(Settled(), "what ended processes had is given back", 60)
     try:
         with Supervised(
             someone, top / "state", command_prefix=machine, environment={"HOME": str(workspace)}
