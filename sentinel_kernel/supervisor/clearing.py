@@ -118,9 +118,12 @@ class Clearing:
         killed = {pid for pid in self._stopped - self._killed if self._signal(pid, signal.SIGKILL)}
         self.ended += len(killed)
         self._killed |= self._stopped
-        return over or not any(
-            map(self._leaves, self._killed & set(processes_below(self._current.sandbox.pid)))
-        )
+        if over:
+            return True
+        if any(map(self._leaves, self._killed & set(processes_below(self._current.sandbox.pid)))):
+            return False
+        # While siblings end, a look at children can miss one (proc_pid_tid_children(5)); by now none does.
+        return all(pid in self._stopped for pid in self._started())
 
     def _is_reaped(self) -> bool:
         """Have the worker take note of its children that have ended; True once it has, or does not."""

@@ -164,7 +164,7 @@ def test_a_shutdown_is_answered_on_both_channels_and_ends_the_process(kernel: st
 
 @KERNELS
 def test_a_restart_forgets_and_keeps_its_clients(kernel: str, tmp_path: Path) -> None:
-    with notebook(tmp_path, kernel) as book:
+    with notebook(tmp_path, kernel, transport="ipc") as book:
         talk = Conversation(book.client)
         talk.run("value = 1")
         for now in (False, True):

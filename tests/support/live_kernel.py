@@ -54,7 +54,16 @@ class Notebook:
         self.manager = manager
         self.client = manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=SECONDS)
+        try:
+            self.client.wait_for_ready(timeout=SECONDS)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the client's sockets: what a failed test leaves fails the next one."""
+        self.client.stop_channels()
+        self.client.context.destroy(linger=0)
 
     def send(self, code: str, **options: Any) -> str:
         """Ask for a cell and do not wait for it."""
@@ -116,12 +125,19 @@ def kernelspecs(folder: Path) -> KernelSpecManager:
 
 @contextlib.contextmanager
 def notebook(
-    folder: Path, kernel: str = "sentinel", extra_arguments: Sequence[str] = (), **environment: str
+    folder: Path,
+    kernel: str = "sentinel",
+    extra_arguments: Sequence[str] = (),
+    transport: str = "tcp",
+    **environment: str,
 ) -> Iterator[Notebook]:
-    """Start a kernel whose notebook lies in ``folder``/work, with these arguments added and variables set."""
+    """Start a kernel whose notebook lies in ``folder``/work, with these arguments added and variables set.
+
+    What is restarted wants ``transport`` "ipc": a port that is free for a moment may be taken by any other program.
+    """
     work = folder / "work"
     work.mkdir(exist_ok=True)
-    manager = KernelManager(kernel_name=kernel, kernel_spec_manager=kernelspecs(folder))
+    manager = KernelManager(kernel_name=kernel, kernel_spec_manager=kernelspecs(folder), transport=transport)
     manager.connection_file = str(folder / "kernel.json")
     # A restart opens it again: the log stays open until the end.
     with (folder / "kernel.log").open("wb") as log:
@@ -134,9 +150,10 @@ def notebook(
         )
         try:
             book = Notebook(manager)
-            yield book
-            book.client.stop_channels()
-            book.client.context.destroy(linger=0)
+            try:
+                yield book
+            finally:
+                book.close()
         finally:
             if manager.is_alive():
                 manager.shutdown_kernel()
