@@ -307,7 +307,10 @@ def test_off_is_off_and_a_word_that_is_not_understood_is_said(tmp_path: Path) ->
 
 
 def kill_supervisors(identity: Identity, folder: Path, times: int) -> None:
-    """Kill the supervisor at random moments; look for the row of every KILL that was answered."""
+    """Kill the supervisor at random moments; look for the row of every KILL that was answered.
+
+    The first one is killed as soon as it has answered a KILL, so that there is one at least.
+    """
     workspace = own_folder(identity, folder / "workspace")
     shutil.copy(VICTIM, workspace)
     state = folder / "state"
@@ -327,7 +330,9 @@ def kill_supervisors(identity: Identity, folder: Path, times: int) -> None:
             supervised.request("begin_cell", msg_id=f"m{number}", code=f"cell {number}", lines=1)
         )
         end = time.monotonic() + chance.random() * 0.8
-        while (rest := end - time.monotonic()) > 0:
+        if number == 0:
+            wait_until(lambda supervised=supervised: heard_of_a_kill(supervised), "a KILL is answered", 60)
+        while number and (rest := end - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
                 supervised.receive(rest)
         # root's own child, or sudo's: whoever has the control socket is the one.
@@ -338,7 +343,7 @@ def kill_supervisors(identity: Identity, folder: Path, times: int) -> None:
         with contextlib.suppress(OSError):
             while supervised.receive(5.0) is not None:
                 pass
-        acknowledged |= {row["id"] for row in supervised.violations() if row["outcome"] == "killed"}
+        acknowledged |= killed(supervised)
         refused += len(supervised.violations())
         supervised.close()
         wait_until(lambda before=before: not leaks.descendants() - before, "the writer has ended", 60)
@@ -353,6 +358,18 @@ def kill_supervisors(identity: Identity, folder: Path, times: int) -> None:
     assert acknowledged
     assert acknowledged <= {identifier for (identifier,) in kept}
     assert ends[0] == ends[1] > 0
+
+
+def killed(supervised: Supervised) -> set[str]:
+    """Return the ids of the KILLs that were answered."""
+    return {row["id"] for row in supervised.violations() if row["outcome"] == "killed"}
+
+
+def heard_of_a_kill(supervised: Supervised) -> bool:
+    """Take what the supervisor has said and tell whether it has answered a KILL."""
+    with contextlib.suppress(TimeoutError):
+        supervised.receive(0.01)
+    return bool(killed(supervised))
 
 
 def supervisor(pid: int) -> bool:

@@ -31,6 +31,13 @@ def children(pid):
     return found
 
 
+def first_of_its_namespace(pid):
+    """Tell whether a process is the first one of a pid namespace below ours; a supervisor has other children too."""
+    with open(f"/proc/{pid}/status") as file:
+        numbers = next(line for line in file if line.startswith("NSpid:")).split()[1:]
+    return len(numbers) > 1 and numbers[-1] == "1"
+
+
 def roles(host):
     """Return role -> pid of the processes of a kernel that exist now."""
     found = {"host": host}
@@ -38,7 +45,7 @@ def roles(host):
         found["supervisor"] = next(
             pid for pid in children(host) if b"supervisor" in open(f"/proc/{pid}/cmdline", "rb").read()
         )
-        found["init"] = children(found["supervisor"])[0]
+        found["init"] = next(pid for pid in children(found["supervisor"]) if first_of_its_namespace(pid))
         found["worker"] = children(found["init"])[0]
     return found
 
@@ -52,6 +59,15 @@ def wait_for(condition, what, seconds=ANSWER_SECONDS):
                 return value
         threading.Event().wait(0.005)
     raise SystemExit(f"not within {seconds} s: {what}")
+
+
+def kill_in_the_start(role, host):
+    """Kill the first process with this role that there is; returns role -> pid of what there was by then."""
+    while True:
+        victims = wait_for(lambda: role in (now := roles(host)) and now, f"a {role}")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victims[role], signal.SIGKILL)
+            return victims
 
 
 def gone(pids):
@@ -99,9 +115,7 @@ def kill_one(role, moment, folder):
     result = {"role": role, "moment": moment}
     try:
         if moment is None:
-            victims = wait_for(lambda: role in (now := roles(host)) and now, f"a {role}")
-            seen |= set(victims.values())
-            os.kill(victims[role], signal.SIGKILL)
+            seen |= set(kill_in_the_start(role, host).values())
             outcome = None
         else:
             client.wait_for_ready(timeout=ANSWER_SECONDS)
