@@ -321,11 +321,27 @@ def _source(text: str) -> str:
 
 
 _LONG_NUMBER = re.compile(r"&#[0-9]{8,}+")
+_MOST_REFERENCES = 100_000
+"""So many are looked up one by one; of more, those are resolved that quoting makes (html.escape)."""
+
+_QUOTING = (
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&quot;", '"'),
+    ("&#34;", '"'),
+    ("&#39;", "'"),
+    ("&#x27;", "'"),
+    ("&amp;", "&"),
+)
 
 
 def _unescaped(text: str) -> str:
     """Return ``text`` with its references resolved; Python refuses to read numbers of thousands of digits."""
-    return entities.unescape(_LONG_NUMBER.sub("&#0", text))
+    if text.count("&") <= _MOST_REFERENCES:
+        return entities.unescape(_LONG_NUMBER.sub("&#0", text))
+    for reference, meant in _QUOTING:
+        text = text.replace(reference, meant)
+    return text
 
 
 def _embedded(text: str, hosts: Sequence[str]) -> str:

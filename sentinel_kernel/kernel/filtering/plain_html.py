@@ -11,6 +11,10 @@ from functools import lru_cache
 
 from sentinel_kernel.kernel.filtering import css
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _MOST_TAGS = 2000
 """How many different tags are looked at; harmless documents repeat few."""
 
@@ -38,17 +42,23 @@ def is_plain(html: str) -> bool:
     """Tell whether ``html`` has nothing but text, tables and the like."""
     if "<style" in html:
         html = _ALIGNMENTS.sub("", html)
-    known, position = set[str](), 0
-    while position < len(html):
-        # By pieces, each up to a tag's beginning: a list of all tags would be many times as long as the text.
-        end = html.rfind("<", position + 1, position + _PIECE) if len(html) - position > _PIECE else len(html)
-        end = end if end > 0 else len(html)
-        tags = set(_TAGS.findall(html, position, end)) - known
+    known = set[str]()
+    for piece in _pieces(html):
+        tags = set(_TAGS.findall(piece)) - known
         known |= tags
         if len(known) > _MOST_TAGS or not all(map(_is_plain_tag, tags)):
             return False
-        position = end
     return True
+
+
+def _pieces(html: str) -> Iterator[str]:
+    """Yield ``html`` in pieces, each up to a tag's beginning: a list of all tags is many times as long as the text."""
+    position = 0
+    while position < len(html):
+        end = html.find("<", position + _PIECE)
+        end = end if end > 0 else len(html)
+        yield html[position:end]
+        position = end
 
 
 def _is_plain_tag(tag: str) -> bool:

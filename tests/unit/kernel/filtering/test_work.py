@@ -73,6 +73,17 @@ def test_a_text_at_its_bound_takes_little_memory_and_a_longer_one_is_held_back(k
     assert kind not in content["data"] or kind == "text/plain"
 
 
+def test_a_table_behind_a_long_text_and_a_frame_of_references_take_little_memory() -> None:
+    for text in ("a" * MIB + "<b>" * MIB, f"<iframe srcdoc='{'&a' * MIB}'></iframe>"):
+        content = shown("text/html", text)
+        tracemalloc.start()
+        try:
+            Messages().filter("display_data", content, Outputs())
+            assert tracemalloc.get_traced_memory()[1] < 8 * len(text)
+        finally:
+            tracemalloc.stop()
+
+
 def test_what_is_held_back_is_told_with_a_hint() -> None:
     [(about, words, _)] = held.notices({held.TOO_LONG})
     assert about == held.TOO_LONG
