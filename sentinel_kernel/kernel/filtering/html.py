@@ -82,7 +82,7 @@ def filtered(text: str, rules: Outputs) -> tuple[str, set[str]]:  # noqa: PLR091
     embedded = _embedded(text, rules.hosts)
     if embedded:
         return embedded, set()
-    return cleaned(latex_in_html(text), rules.hosts, scripts_matter=bool(_ACTIVE.search(text)))
+    return cleaned(text, rules.hosts, scripts_matter=bool(_ACTIVE.search(text)))
 
 
 def cleaned(text: str, hosts: Sequence[str] = (), *, scripts_matter: bool = False) -> tuple[str, set[str]]:
@@ -117,6 +117,7 @@ def cleaned(text: str, hosts: Sequence[str] = (), *, scripts_matter: bool = Fals
         link_rel="noopener noreferrer",
         url_schemes={"http", "https", "mailto", "data"},
     )
+    safe = latex_in_html(safe)
     kinds |= judge.kinds
     moves = judge.moves
     scope = "so-" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from html import unescape
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.filtering import held
-from sentinel_kernel.kernel.filtering.plain_html import is_plain
+from sentinel_kernel.kernel.filtering.plain_html import is_plain, without_tags
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +65,22 @@ _STYLED = re.compile(
 )
 """An argument of any command, known or not, that would load were it read as a style."""
 
+_SPELLED_BACKSLASH = re.compile(r"&(?:#(?:0*+92(?!\d)|[xX]0*+5[cC](?![\da-fA-F]));?|bsol;)")
+_SPELLED = re.compile(
+    r"&(?:#(?:0*+(?:9|1[0-3]|32|40|6[5-9]|[78]\d|9[01]|9[7-9]|1[01]\d|12[0-3]|160)(?!\d)"
+    r"|[xX]0*+(?:9|[aAcCdD]|20|28|4[1-9a-fA-F]|5[\dabAB]|6[1-9a-fA-F]|7[\dabAB]|[aA]0)(?![\da-fA-F]))"
+    r"|nbsp|(?:Tab|NewLine|NonBreakingSpace|lpar|lbrack|lsqb|lbrace|lcub);)"
+)
+"""References of HTML that stand for a letter, a bracket or a space: what a command and its argument are made of."""
+
+_FORMULA = re.compile(
+    r"\$|\\(?:[(\[]|begin\b)|&(?:dollar;|#(?:0*+36(?!\d)|[xX]0*+24(?![\da-fA-F])))", re.IGNORECASE
+)
+"""Where one of these is, a page looks for LaTeX; elsewhere a path of Windows stays what it is."""
+
+_SPACES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
+"""Those that honest outputs are full of."""
+
 
 def filtered(text: str, hosts: Sequence[str] = ()) -> tuple[str, set[str]]:
     """Return the Markdown to show in the place of ``text``, and the kinds of what was held back."""
@@ -92,11 +107,7 @@ def filtered(text: str, hosts: Sequence[str] = ()) -> tuple[str, set[str]]:
     if "![" in text:
         text, remote = _images(text, tuple(hosts))
         kinds |= remote
-    return latex(text), kinds
-
-
-_READ_ACROSS = re.compile(r"<wbr\b[^<>]{0,100}>|<!--[\s\S]{0,10000}?-->", re.IGNORECASE)
-_LETTER = re.compile(r"&(?:#[0-9]{1,10};?|#[xX][0-9a-fA-F]{1,8};?|bsol;?)")
+    return latex_in_html(text), kinds
 
 
 @lru_cache(maxsize=256)  # of 2,000 characters each
@@ -110,19 +121,25 @@ def latex(text: str) -> str:
 
 
 def latex_in_html(text: str) -> str:
-    """Return HTML as :func:`latex` does text: a page's formulas are read behind its entities, <wbr> and comments."""
-    if "\\" not in text and "&" not in text:
-        return text
-    read = unescape(_READ_ACROSS.sub("", text))
-    if latex(read) == read:
-        return text
-    return latex(_LETTER.sub(_spelled, _READ_ACROSS.sub("", text)))
+    """Return HTML as :func:`latex` does text, where a page may read other text than stands here.
 
-
-def _spelled(entity: re.Match[str]) -> str:
-    """Return what an entity stands for, where that is a letter or a backslash: no markup can come of those."""
-    meant = unescape(f"{entity[0].removesuffix(';')};")
-    return meant if meant == "\\" or (meant.isascii() and meant.isalpha()) else entity[0]
+    It reads behind references and across <wbr>, and leaves out tags that mean nothing where they are (``</b>`` without
+    a ``<b>``, ``<td>`` without a table). Where a command comes of that, no backslash begins one any more.
+    """
+    spelled = ("&#" in text or "&bsol;" in text) and _SPELLED_BACKSLASH.search(text) is not None
+    if "\\" not in text and not spelled:
+        return text
+    made = latex(text)
+    read = without_tags(made)
+    for space in _SPACES:
+        read = read.replace(space, " ")
+    read = _SPELLED_BACKSLASH.sub(r"\\", read)
+    is_spelled = _SPELLED.search(read) is not None
+    if not is_spelled and _FORMULA.search(read) is None:
+        return text
+    if not is_spelled and latex(read) == read:
+        return made
+    return _SPELLED_BACKSLASH.sub(rf"\g<0>{_BREAK}", made.replace("\\", f"\\{_BREAK}"))
 
 
 def _without_schemes(text: str) -> str:

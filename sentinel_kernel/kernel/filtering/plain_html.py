@@ -51,6 +51,11 @@ def is_plain(html: str) -> bool:
     return True
 
 
+def without_tags(html: str) -> str:
+    """Return the text of ``html`` alone, in which each ``<`` begins a tag."""
+    return "".join(_TAGS.sub("", piece) for piece in _pieces(html))
+
+
 def _pieces(html: str) -> Iterator[str]:
     """Yield ``html`` in pieces, each up to a tag's beginning: a list of all tags is many times as long as the text."""
     position = 0

@@ -238,7 +238,8 @@ class Models:
         return changed
 
     def _text(self, value: str, rules: Outputs, kinds: set[str], work: Work, *, foreign: bool) -> str:
-        if not work.takes("text/markdown" if "<" in value or "\\" in value else "application/json", value):
+        is_text = not any(mark in value for mark in "<\\&")
+        if not work.takes("application/json" if is_text else "text/markdown", value):
             kinds.add(held.TOO_LONG)
             return ""
         if (
@@ -248,13 +249,12 @@ class Models:
         ):
             kinds |= held.remote(value)
             return ""
-        if "<" not in value and "\\" not in value:
+        if is_text:
             return value
         from sentinel_kernel.kernel.filtering import html, markdown, plain_html  # noqa: PLC0415 - when it is first needed
 
-        value = markdown.latex(value)
         if plain_html.is_plain(value):
-            return value
+            return markdown.latex_in_html(value)
         if not html.is_quickly_read(value):
             kinds.add(held.TOO_LONG)
             return ""
