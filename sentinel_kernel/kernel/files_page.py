@@ -127,6 +127,12 @@ def done_page(name: str, answer: Json, *, chinese: bool) -> Json:
         parts += _failed_parts(failed, notes, chinese=chinese)
     elif not count and not _number(answer, "aside"):
         notes.append(files_reasons.say(nothing[name], chinese=chinese))
+    unmet = answer.get("unmet")
+    if isinstance(unmet, dict) and (
+        absent := [path for path in unmet.get("paths") or () if isinstance(path, str)]
+    ):
+        said = _not_held(unmet, absent, _number(unmet, "count"), chinese=chinese)
+        notes.append(f"{said}。" if chinese else f"{said[0].upper()}{said[1:]}.")
     notes += _after(name, answer, chinese=chinese)
     return rendering.page_bundle(files_reasons.say(titles[name], chinese=chinese), parts, notes)
 
@@ -136,7 +142,7 @@ def failure_text(answer: Json, typed: Sequence[str] = (), *, chinese: bool) -> s
     code = answer.get("code")
     told = files_reasons.reason(code, chinese=chinese)
     if code == "no_such_path" and typed:
-        told = _not_held(answer, typed, chinese=chinese)
+        told = _not_held(answer, typed, len(typed), chinese=chinese)
     hint = files_reasons.hint_for(code, chinese=chinese)
     near = [path for path in answer.get("near") or () if isinstance(path, str)]
     if near:
@@ -152,8 +158,11 @@ def failure_text(answer: Json, typed: Sequence[str] = (), *, chinese: bool) -> s
     return f"{text} HINT → {hint}" if hint else text
 
 
-def _not_held(answer: Json, typed: Sequence[str], *, chinese: bool) -> str:
-    """Return of each path that was typed why nothing can be done with it: it is saved already, or not known."""
+def _not_held(answer: Json, typed: Sequence[str], count: int, *, chinese: bool) -> str:
+    """Return of each of the ``count`` paths that were typed why nothing can be done with it: it is saved, or not known.
+
+    ``typed`` are all of them, or the first ones.
+    """
     settled = [path for path in answer.get("settled") or () if path in typed]
     absent = [path for path in typed if path not in settled]
     told = []
@@ -161,7 +170,7 @@ def _not_held(answer: Json, typed: Sequence[str], *, chinese: bool) -> str:
         named = files_words.named(settled, len(settled), chinese=chinese, mark="`")
         told.append(files_reasons.settled(named, len(settled), chinese=chinese))
     if absent:
-        named = files_words.named(absent, len(absent), chinese=chinese, mark="`")
+        named = files_words.named(absent, count - len(settled), chinese=chinese, mark="`")
         told.append(files_reasons.not_held(named, chinese=chinese))
     return ("；" if chinese else "; ").join(told)
 

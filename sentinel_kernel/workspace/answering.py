@@ -20,7 +20,7 @@ from sentinel_kernel.workspace.difference import READ_BYTES, difference
 from sentinel_kernel.workspace.launching import LOOKS_SECONDS, Looks, with_reason
 from sentinel_kernel.workspace.listing import Bounds, changes
 from sentinel_kernel.workspace.matching import Matching
-from sentinel_kernel.workspace.nearby import unknown
+from sentinel_kernel.workspace.nearby import unknown, unmet
 from sentinel_kernel.workspace.reading import head, open_version
 from sentinel_kernel.workspace.taken_back import TakenBack
 from sentinel_kernel.workspace.taking_back import discard
@@ -117,10 +117,14 @@ def answer(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int,
     return {"ok": True, **answering[wanted.do](workspace, wanted, told)}
 
 
-def _meant(workspace: Workspace, wanted: FilesRequest) -> Iterator[Change]:
-    """Yield the changes that a request is about."""
-    meant = Matching(wanted.paths, {name: layer.path for name, layer in workspace.layers.items()})
-    return (change for change in workspace.walk() if meant(change.layer, change.path))
+def _meant(workspace: Workspace, wanted: FilesRequest, meant: Matching | None = None) -> Iterator[Change]:
+    """Yield the changes that a request is about; ``meant`` is asked where it is given."""
+    asked_for = meant or _matching(workspace, wanted)
+    return (change for change in workspace.walk() if asked_for(change.layer, change.path))
+
+
+def _matching(workspace: Workspace, wanted: FilesRequest) -> Matching:
+    return Matching(wanted.paths, {name: layer.path for name, layer in workspace.layers.items()})
 
 
 def _chosen(workspace: Workspace, wanted: FilesRequest) -> Iterator[Change]:
@@ -190,8 +194,8 @@ def _difference(layer: Layer, change: Change) -> Json:
 
 def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int, int], None]) -> Json:
     asking = Asking(wanted, person_commit.Keeping(workspace.journal.room()))
-    aside = 0
-    for change in _meant(workspace, wanted):
+    aside, meant = 0, _matching(workspace, wanted)
+    for change in _meant(workspace, wanted, meant):
         if not wanted.paths and made_anew(change.path):
             aside += not change.is_folder
         else:
@@ -229,6 +233,7 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
         "beside": outcome.beside[: asked.NAMED_PATHS],
         "aside": aside,
         "failed": asked.Failures(outcome.failed_count, tuple(outcome.failed)).to_json(),
+        **unmet(workspace.layers, meant.unmet),
         **_left(workspace),
     }
 
@@ -251,7 +256,8 @@ def _discard(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, in
         if len(failed.failed) < asked.NAMED_PATHS:
             failed.failed.append((change.path, change.layer, asked.code_of(error)))
 
-    for change in _discarded(workspace, wanted):
+    meant = _matching(workspace, wanted)
+    for change in _discarded(workspace, wanted, meant):
         try:
             discard(workspace.layers[change.layer], change)
         except OSError as error:
@@ -264,11 +270,12 @@ def _discard(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, in
     return {
         "discarded": asked.Tally(done.count, done.bytes, tuple(done.paths)).to_json(),
         "failed": asked.Failures(failed.failed_count, tuple(failed.failed)).to_json(),
+        **unmet(workspace.layers, meant.unmet),
         **_left(workspace),
     }
 
 
-def _discarded(workspace: Workspace, wanted: FilesRequest) -> Iterator[Change]:
+def _discarded(workspace: Workspace, wanted: FilesRequest, meant: Matching) -> Iterator[Change]:
     """Yield what is to be discarded: folders that cells have made come after what is in them.
 
     No more of them are held in memory than there is room for; those before them are found by another walk.
@@ -277,7 +284,7 @@ def _discarded(workspace: Workspace, wanted: FilesRequest) -> Iterator[Change]:
     while True:
         folders: deque[Change] = deque(maxlen=_MOST_FOLDERS)  # the last: what is in a folder comes behind it
         found = 0
-        for change in _meant(workspace, wanted):
+        for change in _meant(workspace, wanted, meant):
             if change.is_folder and change.kind != kinds.DELETED:
                 folders.append(change)
                 found += 1

@@ -20,20 +20,29 @@ class Matching:
     def __init__(self, patterns: Sequence[str], folders: Mapping[str, str]) -> None:
         """Read ``patterns``; ``folders`` are layer -> its folder on the host, the workspace's first."""
         self._everything = not patterns
-        self._by_layer: dict[str, list[list[str]]] = {}
+        self._unmet = dict.fromkeys(patterns)
+        self._by_layer: dict[str, list[tuple[str, list[str]]]] = {}
         for pattern in patterns:
             layer, relative = placed(pattern, folders)
             if layer:
                 parts = [part for part in os.path.normpath(relative).split("/") if part not in ("", ".")]
                 if parts.count("**") <= _MOST_STARS and ".." not in parts:
-                    self._by_layer.setdefault(layer, []).append(parts)
+                    self._by_layer.setdefault(layer, []).append((pattern, parts))
 
     def __call__(self, layer: str, path: str) -> bool:
         """Tell whether the path within ``layer`` is meant: itself, or a folder that it lies in."""
         if self._everything:
             return True
         names = path.split("/")
-        return any(_matches(parts, names) for parts in self._by_layer.get(layer, ()))
+        found = [typed for typed, parts in self._by_layer.get(layer, ()) if _matches(parts, names)]
+        for typed in found:
+            self._unmet.pop(typed, None)
+        return bool(found)
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """Those of the patterns, as they were typed, that nothing of what was asked about so far has matched."""
+        return tuple(self._unmet)
 
 
 def deeper(patterns: Sequence[str], folders: Mapping[str, str]) -> Matching:

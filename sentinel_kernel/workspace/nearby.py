@@ -36,8 +36,22 @@ def unknown(layers: Mapping[str, Layer], held: Iterable[Change], paths: Sequence
             near.append(change.path)
             if len(near) >= _MOST:
                 break
-    settled = [path for path in paths[:_MOST] if _is_settled(layers, path, folders)]
-    return {**asked.refusal("no_such_path"), "near": near, "settled": settled}
+    return {
+        **asked.refusal("no_such_path"),
+        "near": near,
+        "settled": _settled(layers, paths[:_MOST], folders),
+    }
+
+
+def unmet(layers: Mapping[str, Layer], paths: Sequence[str]) -> dict[str, Any]:
+    """Return what an answer says of those of its ``paths`` at which nothing is held, while there was at others."""
+    named = list(paths[:_MOST])
+    folders = {name: layer.path for name, layer in layers.items()}
+    return {"unmet": {"count": len(paths), "paths": named, "settled": _settled(layers, named, folders)}}
+
+
+def _settled(layers: Mapping[str, Layer], paths: Sequence[str], folders: Mapping[str, str]) -> list[str]:
+    return [path for path in paths if _is_settled(layers, path, folders)]
 
 
 def _is_settled(layers: Mapping[str, Layer], path: str, folders: Mapping[str, str]) -> bool:

@@ -270,8 +270,7 @@ def kernel(place: Host, profile: str, kind: str = "", prefix: tuple[str, ...] = 
     (profiles / "hasty.json").write_text(json.dumps(hasty))
     python = {"SENTINEL_PYTHON": str(place.environment_of_its_own())} if kind == "packages" else {}
     specs = KernelSpecManager(kernel_dirs=[str(spec.parent)], ensure_native_kernel=False)
-    transport = "ipc" if prefix else "tcp"  # the loopback there is another one
-    manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=specs, transport=transport)
+    manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=specs, transport="ipc")
     manager.connection_file = str(folder / "k.json")
     with (folder / "kernel.log").open("wb") as log:
         manager.start_kernel(

@@ -438,7 +438,10 @@ def test_nbclient_gets_the_words(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("open('/usr/x', 'w')")])
-    manager = AsyncKernelManager(kernel_name="sentinel", kernel_spec_manager=kernelspecs(tmp_path))
+    manager = AsyncKernelManager(
+        kernel_name="sentinel", kernel_spec_manager=kernelspecs(tmp_path), transport="ipc"
+    )
+    manager.connection_file = str(tmp_path / "k.json")
     client = NotebookClient(book, km=manager, resources={"metadata": {"path": str(work)}}, timeout=60)
     client.owns_km = True  # so that it ends the kernel, and closes what it has opened
     with pytest.raises(CellExecutionError) as told:

@@ -86,7 +86,8 @@ def test_nbclient_goes_on_where_plain_ipykernel_is_dead(tmp_path: Path) -> None:
     def executed(kernel: str) -> Any:
         cells = [nbformat.v4.new_code_cell(code) for code in ("value = 1", "exit()", PAUSE, "print(6 * 7)")]
         document = nbformat.v4.new_notebook(cells=cells)
-        manager = AsyncKernelManager(kernel_name=kernel, kernel_spec_manager=specs)
+        manager = AsyncKernelManager(kernel_name=kernel, kernel_spec_manager=specs, transport="ipc")
+        manager.connection_file = str(tmp_path / "k.json")
         resources = {"metadata": {"path": str(tmp_path)}}
         client = NotebookClient(document, km=manager, resources=resources, timeout=60)
         client.owns_km = True  # so that it ends the kernel, and closes what it has opened

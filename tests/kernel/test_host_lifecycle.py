@@ -369,7 +369,7 @@ def test_a_client_that_stalls_holds_the_worker_back_and_not_the_hosts_memory(
     stalled.rcvhwm = 1
     stalled.setsockopt(zmq.RCVBUF, 4096)
     stalled.subscribe(b"t")  # a topic of its own, so that its subscription is confirmed
-    stalled.connect(f"tcp://127.0.0.1:{kernel.client.iopub_port}")
+    stalled.connect(kernel.connection.address("iopub"))
     stalled.recv()  # its own welcome or somebody's: it is connected
     kernel.client.execute("a")
     request, header = worker.start_cell()
@@ -419,7 +419,7 @@ def test_the_curve_keys_of_a_connection_file_are_honoured(tmp_path: Path) -> Non
     worker.run_cell()
     assert kernel.reply()["content"]["status"] == "ok"
     plain = kernel.client.context.socket(zmq.DEALER)
-    plain.connect(f"tcp://127.0.0.1:{kernel.client.hb_port}")
+    plain.connect(kernel.connection.address("hb"))
     plain.send(b"ping")
     assert not plain.poll(300), "an unencrypted client is not answered"
     plain.close(linger=0)

@@ -60,7 +60,7 @@ DRIVE = """
 import json, os, sys
 from jupyter_client.manager import KernelManager
 from jupyter_client.kernelspec import KernelSpec
-manager = KernelManager()
+manager = KernelManager(transport="ipc", ip=sys.argv[3])
 manager._kernel_spec = KernelSpec(argv=json.loads(sys.argv[1]), interrupt_mode="message", language="python")
 manager.start_kernel(cwd=sys.argv[2])
 client = manager.blocking_client()
@@ -78,7 +78,10 @@ def test_the_host_imports_nothing_from_the_notebooks_folder(
 ) -> None:
     workspace, traces = trap
     argv = [identity.python, "-P", "-E", "-m", "sentinel_kernel", "-f", "{connection_file}"]
-    done = identity.run(identity.python, "-P", "-c", DRIVE, json.dumps(argv), str(workspace), cwd="/")
+    sockets = str(traces.parent / "k")
+    done = identity.run(
+        identity.python, "-P", "-c", DRIVE, json.dumps(argv), str(workspace), sockets, cwd="/"
+    )
     assert json.loads(done.stdout.splitlines()[-1]) == "ok"
     assert sorted(path.name for path in traces.iterdir()) == []
 

@@ -18,6 +18,8 @@ from lacking import lacking
 from live_kernel import SECONDS, Notebook, kernelspecs, notebook
 from waiting import wait_until
 
+from sentinel_kernel.kernel.connection import read_connection
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -133,14 +135,13 @@ def test_a_client_that_has_gone_costs_the_others_nothing(both: Notebook, talk: C
 
 
 def test_a_subscription_is_welcomed(both: Notebook) -> None:
-    info = both.manager.get_connection_info()
     session = both.client.session.clone()
     with zmq.Context() as context, context.socket(zmq.SUB) as socket:
         socket.linger = 0
         # ipykernel welcomes the first subscriber of a topic alone: one that nobody else has.
         topic = f"topic-{os.urandom(8).hex()}".encode()
         socket.subscribe(topic)
-        socket.connect(f"tcp://{info['ip']}:{info['iopub_port']}")
+        socket.connect(read_connection(both.manager.connection_file).address("iopub"))
         assert socket.poll(SECONDS * 1000)
         identities, parts = session.feed_identities(socket.recv_multipart())
         message = session.deserialize(parts)
@@ -164,7 +165,7 @@ def test_a_shutdown_is_answered_on_both_channels_and_ends_the_process(kernel: st
 
 @KERNELS
 def test_a_restart_forgets_and_keeps_its_clients(kernel: str, tmp_path: Path) -> None:
-    with notebook(tmp_path, kernel, transport="ipc") as book:
+    with notebook(tmp_path, kernel) as book:
         talk = Conversation(book.client)
         talk.run("value = 1")
         for now in (False, True):
@@ -176,7 +177,7 @@ def test_a_restart_forgets_and_keeps_its_clients(kernel: str, tmp_path: Path) ->
 
 @KERNELS
 def test_encryption_is_had_where_it_is_required(kernel: str, tmp_path: Path) -> None:
-    manager = KernelManager(kernel_name=kernel, kernel_spec_manager=kernelspecs(tmp_path))
+    manager = KernelManager(kernel_name=kernel, kernel_spec_manager=kernelspecs(tmp_path), transport="ipc")
     manager.connection_file = str(tmp_path / "kernel.json")
     if not hasattr(manager, "transport_encryption"):
         lacking("this jupyter_client can't encrypt")
@@ -194,7 +195,6 @@ def test_encryption_is_had_where_it_is_required(kernel: str, tmp_path: Path) -> 
         talk.wait_for_prompt()
         talk.client.input("x")
         assert talk.finish(asking).content["status"] == "ok"
-        info = manager.get_connection_info()
         with (
             zmq.Context() as context,
             context.socket(zmq.SUB) as plain,
@@ -202,7 +202,7 @@ def test_encryption_is_had_where_it_is_required(kernel: str, tmp_path: Path) -> 
         ):
             plain.linger = 0
             plain.subscribe(b"")
-            plain.connect(f"tcp://{info['ip']}:{info['iopub_port']}")
+            plain.connect(read_connection(manager.connection_file).address("iopub"))
             from zmq.utils.monitor import recv_monitor_message
 
             events: list[int] = []

@@ -94,7 +94,7 @@ def test_kill_takes_the_spare_and_the_next_cell_runs_in_it(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("now", [False, True], ids=["asked to end", "killed"])
 def test_restart_hands_the_spare_to_the_next_host(tmp_path: Path, *, now: bool) -> None:
-    with notebook(tmp_path, transport="ipc", SENTINEL_PROFILE="datascience", SENTINEL_COMMIT="none") as book:
+    with notebook(tmp_path, SENTINEL_PROFILE="datascience", SENTINEL_COMMIT="none") as book:
         _, spare = _with_spare(book)
         supervisor, host = _supervisor(book), book.host_pid
         book.run("x = 5; open('left.txt', 'w').write('x')")
@@ -110,7 +110,7 @@ def test_restart_hands_the_spare_to_the_next_host(tmp_path: Path, *, now: bool) 
 
 
 def test_restart_without_a_spare_goes_on_with_the_same_supervisor(tmp_path: Path) -> None:
-    with notebook(tmp_path, transport="ipc", SENTINEL_SPARE="off") as book:
+    with notebook(tmp_path, SENTINEL_SPARE="off") as book:
         book.run("1")
         supervisor = _supervisor(book)
         book.manager.restart_kernel()

@@ -101,7 +101,7 @@ def kernel(profile: str, profiles: Path) -> Iterator[Any]:
         work = Path(folder) / "work"
         work.mkdir()
         specs = KernelSpecManager(kernel_dirs=[str(place.parent)], ensure_native_kernel=False)
-        manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=specs)
+        manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=specs, transport="ipc")
         manager.connection_file = str(Path(folder) / "kernel.json")
         manager.start_kernel(
             cwd=str(work),

@@ -50,7 +50,7 @@ def _end_supervisor(book: Notebook) -> None:
 
 
 def test_own_limits_outlive_sandboxes_and_end_with_a_restart(tmp_path: Path) -> None:
-    with notebook(tmp_path, transport="ipc") as book:
+    with notebook(tmp_path) as book:
         of_profile = book.run(INSIDE).text
         told = book.run("%sentinel_limit open_files=300 wall=300").bundles("text/plain")[0]
         assert "a restart of the kernel goes back to the profile's" in told

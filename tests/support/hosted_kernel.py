@@ -23,6 +23,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 from waiting import wait_until
 
+from sentinel_kernel.kernel.connection import read_connection
 from sentinel_kernel.kernel.large_frame import Ledger
 from sentinel_kernel.kernel.wire import DELIMITER, encode, split
 from sentinel_kernel.kernel.zmtp import Limits, Stream
@@ -145,9 +146,9 @@ class FakeWorker:
             stream.close()
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _listens(place: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(place) == 0
 
 
 def json_parts(msg_type: str, content: Any, parent: dict[str, Any] | None) -> list[bytes]:
@@ -167,7 +168,9 @@ class HostedKernel:
             if curve_keys is None
             else dict(zip(("curve_publickey", "curve_secretkey"), curve_keys, strict=True))
         )
-        write_connection_file(self.connection_file, **curve)
+        # Names, not ports: a port that is found free may be taken by any other program before it is bound.
+        write_connection_file(self.connection_file, transport="ipc", ip=str(folder / "k"), **curve)
+        self.connection = read_connection(self.connection_file)
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.generation = 0
         self.workers: list[FakeWorker] = []
@@ -186,9 +189,9 @@ class HostedKernel:
         self._answering = threading.Thread(target=self._answer, daemon=True)
         self._answering.start()
         # A client that connects too early tries again later, and each of its sockets at another moment.
-        port = json.loads(Path(self.connection_file).read_text())["hb_port"]
+        place = self.connection.address("hb").removeprefix("ipc://")
         try:
-            wait_until(lambda: _listens(port) or self.process.poll() is not None, "the host is there", 60)
+            wait_until(lambda: _listens(place) or self.process.poll() is not None, "the host is there", 60)
             assert self.process.poll() is None, self.log.read_text()
         except AssertionError:
             self.control.close()

@@ -128,12 +128,12 @@ def notebook(
     folder: Path,
     kernel: str = "sentinel",
     extra_arguments: Sequence[str] = (),
-    transport: str = "tcp",
+    transport: str = "ipc",
     **environment: str,
 ) -> Iterator[Notebook]:
     """Start a kernel whose notebook lies in ``folder``/work, with these arguments added and variables set.
 
-    What is restarted wants ``transport`` "ipc": a port that is free for a moment may be taken by any other program.
+    Its sockets have names, not ports: a port that is found free may be taken by any other program before it is bound.
     """
     work = folder / "work"
     work.mkdir(exist_ok=True)

@@ -95,7 +95,7 @@ def main(kernel: str, entries: str, results: str) -> None:
     with open(entries, encoding="utf-8") as file:
         wanted = json.load(file)
     os.makedirs(FOLDER, exist_ok=True)
-    manager = KernelManager(kernel_name=kernel)
+    manager = KernelManager(kernel_name=kernel, transport="ipc", ip=f"{results}-k")
     manager.start_kernel(cwd=FOLDER)
     try:
         client = manager.client()

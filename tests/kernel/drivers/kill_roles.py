@@ -106,7 +106,7 @@ def execute(client, code):
 
 def kill_one(role, moment, folder):
     """Start a kernel, kill one of its processes, and return what came of it."""
-    manager = KernelManager(kernel_name="sentinel")
+    manager = KernelManager(kernel_name="sentinel", transport="ipc", ip=os.path.join(folder, "k"))
     manager.start_kernel(cwd=folder, stderr=open(os.devnull, "w"))
     host = manager.provisioner.process.pid
     client = manager.blocking_client()

@@ -33,7 +33,8 @@ def main() -> None:
     spec = {"argv": argv, "display_name": "Sentinel", "language": "python"}
     (folder / "kernel.json").write_text(json.dumps(spec))
     specs = KernelSpecManager(kernel_dirs=[str(folder.parent)], ensure_native_kernel=False)
-    manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=specs)
+    manager = KernelManager(kernel_name="sentinel", kernel_spec_manager=specs, transport="ipc")
+    manager.connection_file = os.path.join(os.environ["HOME"], "k.json")
     manager.start_kernel()
     client = manager.client()
     try:

@@ -138,6 +138,20 @@ def test_each_path_that_nothing_is_held_at_is_named_with_its_state(do: str) -> N
     assert "没有名为 `nonexist.txt` 的待提交更改" in chinese
 
 
+@pytest.mark.parametrize("do", ["committed", "discarded"])
+def test_what_was_done_names_the_paths_at_which_nothing_is_held(do: str) -> None:
+    unmet = {"count": 9, "paths": ["a`b\x1b", "saved.csv"], "settled": ["saved.csv"]}
+    answer: Json = {do: {"count": 1, "bytes": 1, "paths": ["held.csv"]}, "unmet": unmet}
+    page = done_page(do, answer, chinese=False)["text/plain"]
+    assert "`saved.csv` is on this machine as cells see it" in page
+    assert "no change named `a?b" in page
+    assert "and 7 more is held." in page
+    assert "\x1b" not in page
+    assert "没有名为" in done_page(do, answer, chinese=True)["text/plain"]
+    for none in ({"count": 0, "paths": [], "settled": []}, "x", {"paths": [1]}, None):
+        assert "no change named" not in done_page(do, {**answer, "unmet": none}, chinese=False)["text/plain"]
+
+
 @pytest.mark.parametrize(("count", "said"), [(1, "that wrote it."), (2, "that wrote them.")])
 def test_an_undo_says_it_of_one_file_and_them_of_more(count: int, said: str) -> None:
     page = done_page("undone", {"undone": {"count": count, "bytes": 1}, "cell": "1"}, chinese=False)

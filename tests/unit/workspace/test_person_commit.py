@@ -128,6 +128,21 @@ def test_a_path_at_which_the_host_has_what_cells_see_is_told_apart(
     assert said(workspace, "commit", "../outside.csv", "/etc/passwd", "x\0y")["settled"] == []
 
 
+@pytest.mark.parametrize("do", ["commit", "discard"])
+def test_paths_at_which_nothing_is_held_are_told_beside_what_was_done(
+    workspace: Workspace, tmp_path: Path, do: str
+) -> None:
+    (tmp_path / "lower" / "saved.csv").write_text("saved")
+    wrote(tmp_path, "held.csv", "sub/deep.csv")
+    told = said(workspace, do, "held.csv", "absent.csv", "saved.csv", "s*b", "/elsewhere/x")
+    assert told["ok"], told
+    assert told["unmet"] == {
+        "count": 3, "paths": ["absent.csv", "saved.csv", "/elsewhere/x"], "settled": ["saved.csv"]
+    }  # fmt: skip
+    wrote(tmp_path, "other.csv", "more/deep.csv")
+    assert said(workspace, do, "other.csv", "more")["unmet"] == {"count": 0, "paths": [], "settled": []}
+
+
 def test_another_name_of_a_committed_file_is_held_until_it_is_committed_itself(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -88,7 +88,7 @@ class Kernel:
         self.data = os.path.join(folder, "data")
         os.makedirs(self.work, exist_ok=True)
         self.log = open(os.path.join(folder, "log"), "wb")
-        self.manager = KernelManager(kernel_name="sentinel")
+        self.manager = KernelManager(kernel_name="sentinel", transport="ipc")
         self.manager.connection_file = os.path.join(folder, "kernel.json")
         variables = {
             "SENTINEL_PROFILE": "datascience",
