@@ -112,13 +112,12 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
     def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> object:
         """Run a line magic; what is said behind one that installs packages is our own."""
         run = super().run_line_magic
+        # Names are looked up in the cell's frame, beyond ours: this one, and where something is said two more.
         if magic_name not in _INSTALLERS:
-            return run(
-                magic_name, line, _stack_depth + 1
-            )  # names are looked up in the cell's frame, beyond ours
+            return run(magic_name, line, _stack_depth + 1)
         from sentinel_kernel.worker.package_note import noted  # noqa: PLC0415 - few cells install
 
-        return noted(self, line, lambda: run(magic_name, line))
+        return noted(self, line, lambda: run(magic_name, line, _stack_depth + 3))
 
     def show_plainly(self, error: BaseException | None) -> list[str]:
         """Show an error by its name and its text alone, where there is no memory for more; return the lines."""

@@ -192,6 +192,18 @@ def test_help_on_a_magic_says_whose_it_is(worker: WorkerClient) -> None:
     assert "%sentinel_status" in completions["matches"]
 
 
+@pytest.mark.parametrize("magic", ["pip", "uv pip"])
+def test_a_magic_that_installs_takes_names_as_its_cell_has_them(worker: WorkerClient, magic: str) -> None:
+    shown = worker.run(
+        "def installs():\n"
+        "    line = run = magic_name = 'rivers'\n"
+        f"    %{magic} install {{line}} {{run}} $magic_name\n"
+        "get_ipython().system = lambda command: print(command.partition(' install ')[2])\n"
+        "try:\n    installs()\nfinally:\n    del get_ipython().system"
+    )
+    assert shown == "rivers rivers rivers"
+
+
 # --- processes ----------------------------------------------------------------------------------------------------
 
 
