@@ -17,7 +17,7 @@ from sentinel_kernel.supervisor.keeper import Keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from sentinel_kernel.supervisor.current import Current
@@ -34,6 +34,8 @@ _TMP = "/tmp"
 _SCRATCH = ("tmp", "temp")
 """How temporary files are named."""
 
+_NOTHING: dict[str, Any] = {"count": 0, "paths": []}
+
 
 class _Folder:
     """One folder of the home, or of /tmp; ``told_as`` is what the host calls that.
@@ -41,7 +43,7 @@ class _Folder:
     ``fresh``: a cell has made it, so that all that is in it is new. In /tmp itself only results count (``shared``).
     """
 
-    __slots__ = ("before", "changed", "descriptor", "known", "path", "shared", "told_as")
+    __slots__ = ("before", "changed", "descriptor", "files", "known", "path", "shared", "told_as")
 
     def __init__(
         self, descriptor: int, path: str, told_as: str, *, fresh: bool = False, shared: bool = False
@@ -51,13 +53,17 @@ class _Folder:
         self.told_as = told_as
         self.shared = shared
         self.changed = -1 if fresh else os.fstat(descriptor).st_mtime_ns
-        self.before = frozenset[str]() if fresh else frozenset(_names(descriptor, shared=shared))
-        self.known: dict[str, bool] = dict.fromkeys(self.before, True)
-        """Name -> whether it is a folder; what was there before any cell counts as one: it is no file of a cell's."""
+        self.before: dict[str, int] = {} if fresh else _names(descriptor, shared=shared)
+        """What was there before any cell is no file of a cell's."""
+        self.known = self.before
+        """Name -> which folder it is, by its inode; 0: a file. What is watched keeps its inode, removed or not."""
+        self.files: list[str] = []
+        """The names of cells' files in it."""
 
-    def files(self) -> list[str]:
-        """Return the paths of cells' files in it."""
-        return [os.path.join(self.path, name) for name, is_folder in self.known.items() if not is_folder]
+    def close(self) -> None:
+        """Let go of it: it can't be looked at any more."""
+        os.close(self.descriptor)
+        self.descriptor = -1
 
 
 class HomeFiles(Keeper):
@@ -68,7 +74,8 @@ class HomeFiles(Keeper):
         self._tell = tell
         self._generation = 0
         self._folders: list[_Folder] = []
-        self._lying: list[str] = []
+        self._own = _NOTHING
+        """What was told last of all that lies there."""
 
     def sandbox_ready(self, current: Current, generation: int) -> None:
         """Take note of what is there before any cell has run."""
@@ -114,13 +121,14 @@ class HomeFiles(Keeper):
     def end_cell(self, message: dict[str, Any]) -> None:  # noqa: ARG002 - all are told alike
         """Tell of what has come since the last cell, and is no hidden one; with all that lies there by now."""
         new = self._new()
-        lying = [path for folder in self._folders for path in folder.files()]
-        if not new and lying == self._lying:
+        paths = (os.path.join(folder.path, name) for folder in self._folders for name in folder.files)
+        count = sum(len(folder.files) for folder in self._folders)
+        own = {"count": count, "paths": _cut(itertools.islice(paths, _NAMED))}
+        if not new and own == self._own:
             return
-        self._lying = lying
-        own = {"count": len(lying), "paths": _cut(lying)}
+        self._own = own
         for told_as, found in (new or {"": []}).items():
-            told = {told_as: _cut(found), "new": len(found)} if told_as else {}
+            told = {told_as: _cut(found[:_NAMED]), "new": len(found)} if told_as else {}
             self._tell(protocol.EVENT_FILES, {"generation": self._generation, "own": own, **told})
 
     def _new(self) -> dict[str, list[str]]:
@@ -132,32 +140,39 @@ class HomeFiles(Keeper):
                 fresh = self._fresh(folder)
             except OSError:
                 continue
-            files = sorted(name for name, is_folder in fresh.items() if not is_folder)
+            files = sorted(name for name, inode in fresh.items() if not inode)
             if files:
                 paths = [os.path.join(folder.path, name) for name in files]
                 found.setdefault(folder.told_as, []).extend(paths)
-            waiting += self._watch_new(folder, [name for name, is_folder in fresh.items() if is_folder])
+            waiting += self._watch_new(folder, [name for name, inode in fresh.items() if inode])
         return found
 
-    def _fresh(self, folder: _Folder) -> dict[str, bool]:
+    def _fresh(self, folder: _Folder) -> dict[str, int]:
         """Return what has come into a folder since it was last looked at, by name.
 
         Raises:
-            OSError: it can't be read.
+            OSError: it can't be read, or has gone.
 
         """
-        status = os.fstat(folder.descriptor)
-        if status.st_mtime_ns == folder.changed:
+        changed = os.fstat(folder.descriptor).st_mtime_ns
+        if changed == folder.changed:
             return {}
-        if not status.st_nlink:  # it was removed
+        folder.changed = changed
+        before, folder.known = folder.known, _names(folder.descriptor, shared=folder.shared)
+        for path in [one.path for one in self._folders if os.path.dirname(one.path) == folder.path]:
+            name = os.path.basename(path)
+            if folder.known.get(name) != before.get(name):  # removed, moved, or made anew: that one is fresh
+                self._leave(path)
+        folder.files = [
+            name for name, inode in folder.known.items() if not inode and name not in folder.before
+        ]
+        return {name: inode for name, inode in folder.known.items() if before.get(name) != inode}
+
+    def _leave(self, path: str) -> None:
+        """Let go of the folder that was at this path, and of those below it."""
+        for folder in [folder for folder in self._folders if is_within(folder.path, path)]:
             self._folders.remove(folder)
-            os.close(folder.descriptor)
-            return {}
-        folder.changed = status.st_mtime_ns
-        names = _names(folder.descriptor, shared=folder.shared)
-        fresh = {name: is_folder for name, is_folder in names.items() if name not in folder.known}
-        folder.known = {name: is_folder or name in folder.before for name, is_folder in names.items()}
-        return fresh
+            folder.close()
 
     def _watch_new(self, folder: _Folder, names: list[str]) -> list[_Folder]:
         """Watch folders that cells have made, as far as they are of the same file system; return them."""
@@ -175,26 +190,26 @@ class HomeFiles(Keeper):
 
     def close(self) -> None:
         """Let go of the folders."""
-        self._lying = []
+        self._own = _NOTHING
         while self._folders:
-            os.close(self._folders.pop().descriptor)
+            self._folders.pop().close()
 
 
-def _cut(paths: list[str]) -> list[str]:
-    return [path[:_PATH_CHARACTERS] for path in paths[:_NAMED]]
+def _cut(paths: Iterable[str]) -> list[str]:
+    return [path[:_PATH_CHARACTERS] for path in paths]
 
 
-def _names(folder: int, *, shared: bool) -> dict[str, bool]:
-    """Return the names in a folder that count, and which of them are folders."""
+def _names(folder: int, *, shared: bool) -> dict[str, int]:
+    """Return the names in a folder that count, each with its inode where it is a folder, else with 0."""
     with os.scandir(folder) as entries:
         found = {
-            entry.name: entry.is_dir(follow_symlinks=False)
+            entry.name: entry.inode() if entry.is_dir(follow_symlinks=False) else 0
             for entry in itertools.islice(entries, _MOST_NAMES)
             if not entry.name.startswith(".")
         }
     if not shared:
         return found
-    return {name: is_folder for name, is_folder in found.items() if _is_result(name, is_folder=is_folder)}
+    return {name: inode for name, inode in found.items() if _is_result(name, is_folder=inode > 0)}
 
 
 def _is_result(name: str, *, is_folder: bool) -> bool:

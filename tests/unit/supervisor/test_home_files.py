@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from waiting import wait_until
 
 from sentinel_kernel.supervisor import home_files
 from sentinel_kernel.supervisor.home_files import HomeFiles
@@ -14,6 +17,15 @@ from sentinel_kernel.supervisor.home_files import HomeFiles
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+_COARSE = 5
+"""CLOCK_REALTIME_COARSE of <linux/time.h>, which files' times are taken from: it goes on every few milliseconds."""
+
+
+def _pass_time() -> None:
+    """Return when files have other times than before."""
+    before = time.clock_gettime(_COARSE)
+    wait_until(lambda: time.clock_gettime(_COARSE) > before, "the clock of files' times has gone on")
 
 
 class _Watched:
@@ -30,10 +42,12 @@ class _Watched:
             sandbox=SimpleNamespace(pid=os.getpid(), held=SimpleNamespace(home=self._descriptor)),
         )
         self.files.sandbox_ready(current, 1)
+        _pass_time()
 
     def end_cell(self) -> list[dict[str, Any]]:
         self.told.clear()
         self.files.end_cell({})
+        _pass_time()
         return [{name: value for name, value in told.items() if name != "generation"} for told in self.told]
 
     def close(self) -> None:
@@ -75,6 +89,47 @@ def test_what_was_removed_is_not_there_any_more(watched: _Watched) -> None:
     folder.mkdir()
     (folder / "two.csv").touch()
     assert watched.end_cell()[0]["home"] == [str(folder / "two.csv")]
+
+
+def test_a_folder_that_is_made_anew_is_looked_into(watched: _Watched) -> None:
+    folder = watched.home / "results"
+    one, two = folder / "one.csv", folder / "deep/two.csv"
+    for path in (one, two):
+        folder.mkdir()
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        assert watched.end_cell() == [
+            {"home": [str(path)], "new": 1, "own": {"count": 1, "paths": [str(path)]}}
+        ]
+        shutil.rmtree(folder)
+
+
+def test_what_was_moved_is_where_it_is_now(watched: _Watched) -> None:
+    (watched.home / "first/deep").mkdir(parents=True)
+    (watched.home / "first/deep/one.csv").touch()
+    watched.end_cell()
+    moved = watched.home / "second"
+    (watched.home / "first").rename(moved)
+    paths = [str(moved / "deep/one.csv")]
+    assert watched.end_cell() == [{"home": paths, "new": 1, "own": {"count": 1, "paths": paths}}]
+    (moved / "deep/two.csv").touch()
+    assert watched.end_cell()[0]["home"] == [str(moved / "deep/two.csv")]
+
+
+def test_a_folder_that_is_gone_takes_no_place(watched: _Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home_files, "_MOST_WATCHED", 3)
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(5):
+        folder = watched.home / f"folder{number}"
+        folder.mkdir()
+        assert watched.end_cell() == []
+        (folder / "one.csv").touch()
+        assert watched.end_cell()[0]["home"] == [str(folder / "one.csv")]
+        (folder / "one.csv").unlink()
+        assert watched.end_cell() == [{"own": {"count": 0, "paths": []}}]
+        folder.rmdir()
+    assert watched.end_cell() == []
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_what_is_watched_and_told_is_bounded(watched: _Watched, monkeypatch: pytest.MonkeyPatch) -> None:
