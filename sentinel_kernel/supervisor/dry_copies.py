@@ -78,7 +78,6 @@ class Ending(Clearing):
 
     def __init__(self, current: Current, began: float) -> None:
         super().__init__(current, began)
-        self._still = 0
         self._seen_ended: set[int] = set()
 
     @property
@@ -88,23 +87,17 @@ class Ending(Clearing):
 
     def step(self) -> bool:
         """Go on; True once nothing is left, and nothing moved while that was looked at."""
-        if not self._end_all() or self.late:
-            return False
-        self._still = 0
-        while self._still < _STILL_LOOKS:
-            if self._started() or self._moved():
-                return False
-            self._still += 1
-        return True
+        return self._end_all() and not self.late and all(self._is_still() for _ in range(_STILL_LOOKS))
 
     def _started(self) -> list[int]:
         return [pid for pid in self._below() if self._is_younger(pid)]
 
-    def _moved(self) -> bool:
-        """Tell whether one has ended since the last look: what it left may have gone to where was looked before."""
-        ended = {pid for pid in self._below() if has_ended(stat_fields(pid))}
+    def _is_still(self) -> bool:
+        """Tell whether all has ended, none since the last look: what that left may be where was looked before."""
+        below = self._below()
+        ended = {pid for pid in below if has_ended(stat_fields(pid))}
         new, self._seen_ended = ended - self._seen_ended, ended
-        return bool(new)
+        return not new and len(ended) == len(set(below))
 
     def _below(self) -> list[int]:
         """Return what was started by the worker, or left to it or to init; of what is older, nothing."""
