@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.violation import Violation
     from sentinel_kernel.supervisor.current import Current
 
+_PORT_DIGITS = 5
+
 
 def no_way_to(current: Current, entry: Entry) -> Violation | None:
     """Return the violation for an error ENETUNREACH; the address is the program's word, if it is one."""
@@ -45,7 +47,7 @@ def no_way_to(current: Current, entry: Entry) -> Violation | None:
 def numeric(text: str) -> str:
     """Return ``ADDRESS:PORT`` as it is usually written; empty where the text is none."""
     host, _, port = text.rpartition(":")
-    if not (port.isascii() and port.isdecimal() and int(port[:6]) <= 0xFFFF):
+    if not (port.isascii() and port.isdecimal() and len(port) <= _PORT_DIGITS and int(port) <= 0xFFFF):
         return ""
     for family in (socket.AF_INET, socket.AF_INET6):
         with contextlib.suppress(OSError, ValueError):

@@ -54,6 +54,7 @@ def test_what_a_program_says_itself_or_the_hosts_network_does_is_left_alone(said
         ("rivers.example.org:80", ""),
         ("192.0.2.1", ""),
         ("192.0.2.1:99999", ""),
+        ("192.0.2.1:000000" + "9" * 9, ""),
         ("`x`:80", ""),
         ("192.0.2.1\0:80", ""),
     ],
