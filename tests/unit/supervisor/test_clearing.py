@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from init_tree import Tree, init_of, init_tree
 from waiting import wait_until
 
 from sentinel_kernel.supervisor.clearing import Clearing
@@ -40,21 +38,12 @@ while True:
 
 
 @pytest.fixture
-def tree() -> Iterator[tuple[subprocess.Popen[str], Any]]:
-    init = subprocess.Popen(
-        [sys.executable, "-c", TREE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert init.stdout is not None
-    worker, older = map(int, init.stdout.readline().split())
-    yield init, SimpleNamespace(sandbox=SimpleNamespace(pid=init.pid), worker_pid=worker, older=older)
-    for pid in list(processes_below(init.pid)):
-        os.kill(pid, 9)
-    init.communicate()
+def tree() -> Iterator[Tree]:
+    with init_tree(TREE) as made:
+        yield made
 
 
-def test_the_children_of_an_older_process_are_ended_and_not_waited_for(
-    tree: tuple[subprocess.Popen[str], Any],
-) -> None:
+def test_the_children_of_an_older_process_are_ended_and_not_waited_for(tree: Tree) -> None:
     init, current = tree
     assert init.stdin is not None
     assert init.stdout is not None
@@ -104,16 +93,14 @@ sys.stdin.read()
 
 @pytest.mark.parametrize(("doing", "ended"), [("forks", True), ("computes", False)])
 def test_what_was_started_is_ended_where_it_multiplies(doing: str, *, ended: bool) -> None:
-    init = subprocess.Popen(
-        [sys.executable, "-c", LATER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert init.stdin is not None
-    assert init.stdout is not None
-    init.stdout.readline()
-    current: Any = SimpleNamespace(sandbox=SimpleNamespace(pid=init.pid), worker_pid=init.pid, word_pipe=-1)
-    began = time.clock_gettime(time.CLOCK_BOOTTIME) + 0.02
-    wait_until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) > began + 0.02, "the clock has gone on")
-    try:
+    with init_of(LATER) as init:
+        assert init.stdin is not None
+        assert init.stdout is not None
+        init.stdout.readline()
+        sandbox = SimpleNamespace(pid=init.pid)
+        current: Any = SimpleNamespace(sandbox=sandbox, worker_pid=init.pid, word_pipe=-1)
+        began = time.clock_gettime(time.CLOCK_BOOTTIME) + 0.02
+        wait_until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) > began + 0.02, "the clock has gone on")
         init.stdin.write(f"{doing}\n")
         init.stdin.flush()
         init.stdout.readline()
@@ -121,7 +108,3 @@ def test_what_was_started_is_ended_where_it_multiplies(doing: str, *, ended: boo
         wait_until(clearing.step, "it is known what goes on")
         assert (clearing.ended > 0) == ended
         assert len(list(processes_below(init.pid))) == (1 if ended else 2)
-    finally:
-        for pid in list(processes_below(init.pid)):
-            os.kill(pid, 9)
-        init.communicate()

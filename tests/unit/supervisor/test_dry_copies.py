@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import subprocess
-import sys
 import time
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from init_tree import Tree, alive, init_tree
 from waiting import wait_until
 
 from sentinel_kernel.supervisor import clearing
 from sentinel_kernel.supervisor.dry_copies import DryCopies
 from sentinel_kernel.supervisor.processes import processes_below
-from sentinel_kernel.supervisor.processor_time import has_ended, stat_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +43,7 @@ if worker == 0:
         if told == "hides":
             threading.Thread(target=signal.sigwait, args=([signal.SIGUSR1],)).start()
             os.write(1, b"on\\n")
-            ctypes.CDLL(None).syscall(60, 0)
+            ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)  # exit(2), of this thread
         if told == "daemon" and (os.fork() or os.setsid() or os.fork()):
             os._exit(0)
         os.write(1, b"on\\n")
@@ -62,31 +58,14 @@ while True:
 """
 
 
-def alive(current: Any) -> list[int]:
-    return [pid for pid in processes_below(current.sandbox.pid) if not has_ended(stat_fields(pid))]
-
-
 @pytest.fixture
-def tree() -> Iterator[tuple[subprocess.Popen[str], Any]]:
-    init = subprocess.Popen(
-        [sys.executable, "-c", TREE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert init.stdout is not None
-    worker, older = map(int, init.stdout.readline().split())
-    current = SimpleNamespace(sandbox=SimpleNamespace(pid=init.pid), worker_pid=worker, older=older)
-    yield init, current
-    while left := alive(current)[1:]:  # init goes last: the others would be nobody's
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-    init.kill()
-    init.communicate()
+def tree() -> Iterator[Tree]:
+    with init_tree(TREE) as made:
+        yield made
 
 
 @pytest.mark.parametrize("kind", ["plain", "daemon", "hides", "hops"])
-def test_a_dry_runs_end_waits_until_all_that_it_has_started_is_gone(
-    kind: str, tree: tuple[subprocess.Popen[str], Any]
-) -> None:
+def test_a_dry_runs_end_waits_until_all_that_it_has_started_is_gone(kind: str, tree: Tree) -> None:
     init, current = tree
     assert init.stdin is not None
     assert init.stdout is not None
@@ -99,7 +78,7 @@ def test_a_dry_runs_end_waits_until_all_that_it_has_started_is_gone(
     init.stdin.write(f"{kind}\n")
     init.stdin.flush()
     assert {init.stdout.readline(), init.stdout.readline()} == {"kept\n", "on\n"}
-    assert len(alive(current)) > 4 or kind == "hops"
+    assert len(alive(init.pid)) > 4 or kind == "hops"
     copies.end_cell({})
     causes: list[object] = []
 
@@ -111,12 +90,10 @@ def test_a_dry_runs_end_waits_until_all_that_it_has_started_is_gone(
     assert not any(causes)
     kept = set(processes_below(current.older))
     assert len(kept) == 2
-    assert set(alive(current)) == {init.pid, current.worker_pid, *kept}
+    assert set(alive(init.pid)) == {init.pid, current.worker_pid, *kept}
 
 
-def test_what_can_not_be_ended_goes_with_the_worker(
-    tree: tuple[subprocess.Popen[str], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_can_not_be_ended_goes_with_the_worker(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     _, current = tree
     monkeypatch.setattr(clearing, "_SECONDS", 0.0)
     copies = DryCopies()
