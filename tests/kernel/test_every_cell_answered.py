@@ -8,7 +8,7 @@ import socket
 from typing import TYPE_CHECKING
 
 import pytest
-from chaos_kernels import roles
+from kernel_roles import roles
 from live_kernel import notebook
 
 if TYPE_CHECKING:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import kernel_roles
 import pytest
 
 if TYPE_CHECKING:
@@ -35,9 +38,10 @@ def kernelspec(identity: Identity, folder: Path) -> Path:
 
 def kill(identity: Identity, folder: Path, kills: int, role: str) -> None:
     folder.chmod(0o755)
-    driver = folder / "kill_roles.py"
-    driver.write_bytes(DRIVER.read_bytes())
-    driver.chmod(0o644)
+    for file in (DRIVER, Path(kernel_roles.__file__)):
+        shutil.copyfile(file, folder / file.name)
+        (folder / file.name).chmod(0o644)
+    driver = folder / DRIVER.name
     path = kernelspec(identity, folder)
     done = identity.run(
         identity.python, str(driver), str(path), str(kills), role, timeout=170 if kills < 50 else 3000
@@ -73,9 +77,6 @@ def test_kills_as_an_ordinary_user(ordinary_user: Identity, role: str) -> None:
 
 
 def _kill_as_an_ordinary_user(identity: Identity, kills: int, role: str) -> None:
-    import shutil
-    import tempfile
-
     folder = Path(tempfile.mkdtemp(dir=identity.home.parent))
     try:
         kill(identity, folder, kills, role)

@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import leaks
-from chaos_kernels import ANSWER_SECONDS, BYSTANDER, HONEST, HOSTILE, PLAIN, roles
+from chaos_kernels import ANSWER_SECONDS, BYSTANDER, HONEST, HOSTILE, PLAIN
 from fuzz_million import slope_of
+from kernel_roles import roles
 
 if TYPE_CHECKING:
     from typing import Any

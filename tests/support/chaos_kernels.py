@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from chaos_cells import HOSTILE_CELLS
 from jupyter_client.manager import KernelManager
+from kernel_roles import roles
 from live_kernel import kernelspecs
 
 if TYPE_CHECKING:
@@ -35,40 +36,6 @@ _PACE_SECONDS = (0.2, 0.3)
 """From one honest cell's end to the next: as a person who is quick, or an assistant. Hostile ones come at once."""
 _FIRST_CELLS = 3
 """Those of a fresh sandbox, which load what the later ones find loaded, are not timed."""
-
-
-def children(pid: int) -> list[int]:
-    """Return the living children of a process."""
-    found: list[int] = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
-    return found
-
-
-def roles(host: int) -> dict[str, int]:
-    """Return role -> process of a kernel, of those that exist now."""
-    found = {"host": host}
-    with contextlib.suppress(OSError, IndexError, KeyError, StopIteration):
-        found["supervisor"] = next(pid for pid in children(host) if _is_supervisor(pid))
-        for pid in children(found["supervisor"]):
-            if not _is_supervisor(pid):
-                found.setdefault("init", pid)
-            else:
-                found["files" if _has_history(pid) else "audit"] = pid
-        found["worker"] = children(found["init"])[0]
-    return found
-
-
-def _is_supervisor(pid: int) -> bool:
-    return b"supervisor" in Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
-def _has_history(pid: int) -> bool:
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{pid}/fd/{name}").endswith("/history"):
-                return True
-    return False
 
 
 class Driven:

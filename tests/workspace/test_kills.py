@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import kernel_roles
 import pytest
 
 if TYPE_CHECKING:
@@ -51,9 +52,10 @@ def trials(place: tuple[Identity, Path], role: str, phase: str, moments: int) ->
         "interrupt_mode": "message",
     }
     (kernels / "kernel.json").write_text(json.dumps(spec))
-    driver = folder / DRIVER.name
-    driver.write_bytes(DRIVER.read_bytes())
-    for path in (kernels.parent.parent, kernels.parent, kernels, kernels / "kernel.json", driver):
+    driver, taken = folder / DRIVER.name, folder / "kernel_roles.py"
+    shutil.copyfile(DRIVER, driver)
+    shutil.copyfile(kernel_roles.__file__, taken)
+    for path in (kernels.parent.parent, kernels.parent, kernels, kernels / "kernel.json", driver, taken):
         path.chmod(0o755)
     command = (identity.python, str(driver), str(folder / "jupyter"), role, phase, str(moments), str(SEED))
     done = identity.run(*command, timeout=180 + 120 * moments)

@@ -16,38 +16,11 @@ import time
 os.environ["JUPYTER_PATH"] = sys.argv[1]
 
 from jupyter_client.manager import KernelManager
+from kernel_roles import roles
 
 ANSWER_SECONDS = 60
 MOMENTS = (None, 0.0, 0.002, 0.01, 0.05, 0.15, 0.3)
 """Seconds from the cell's request to the kill; None: in the middle of the start."""
-
-
-def children(pid):
-    """Return the living children of a process."""
-    found = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children") as file:
-            found += [int(word) for word in file.read().split()]
-    return found
-
-
-def first_of_its_namespace(pid):
-    """Tell whether a process is the first one of a pid namespace below ours; a supervisor has other children too."""
-    with open(f"/proc/{pid}/status") as file:
-        numbers = next(line for line in file if line.startswith("NSpid:")).split()[1:]
-    return len(numbers) > 1 and numbers[-1] == "1"
-
-
-def roles(host):
-    """Return role -> pid of the processes of a kernel that exist now."""
-    found = {"host": host}
-    with contextlib.suppress(OSError, IndexError, StopIteration):
-        found["supervisor"] = next(
-            pid for pid in children(host) if b"supervisor" in open(f"/proc/{pid}/cmdline", "rb").read()
-        )
-        found["init"] = next(pid for pid in children(found["supervisor"]) if first_of_its_namespace(pid))
-        found["worker"] = children(found["init"])[0]
-    return found
 
 
 def wait_for(condition, what, seconds=ANSWER_SECONDS):

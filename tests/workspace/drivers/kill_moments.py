@@ -18,6 +18,7 @@ import time
 os.environ["JUPYTER_PATH"] = sys.argv[1]
 
 from jupyter_client.manager import KernelManager
+from kernel_roles import roles
 
 SECONDS = 120
 FILES = 24
@@ -26,42 +27,6 @@ LONGEST = {"cell": 0.12, "commit": 0.12, "shutdown": 0.25}
 """Seconds from the request to the last moment of a kill: beyond that it is over, as a rule."""
 
 MOST_MISSED = 6
-
-
-def children(pid):
-    """Return the living children of a process."""
-    found = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children") as file:
-            found += [int(word) for word in file.read().split()]
-    return found
-
-
-def has_history(pid):
-    """Tell whether a process works on held folders."""
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{pid}/fd/{name}").endswith("/history"):
-                return True
-    return False
-
-
-def roles(host):
-    """Return role -> pid of the processes of a kernel that exist now."""
-    found = {"host": host}
-    with contextlib.suppress(OSError, IndexError, KeyError, StopIteration):
-        found["supervisor"] = next(
-            pid for pid in children(host) if b"supervisor" in open(f"/proc/{pid}/cmdline", "rb").read()
-        )
-        for pid in children(found["supervisor"]):
-            if b"supervisor" not in open(f"/proc/{pid}/cmdline", "rb").read():
-                found["init"] = pid
-            elif has_history(pid):
-                found["files"] = pid
-            else:
-                found["audit"] = pid
-        found["worker"] = children(found["init"])[0]
-    return found
 
 
 def is_alive(pid):
