@@ -215,19 +215,20 @@ kernel.session.send(
     kernel.iopub_socket, "status", {"execution_state": "idle"}, parent=kernel.get_parent("shell")
 )
 """
-LATER = "open('started.txt', 'w').close()\nimport select; select.select([], [], [], 3)\n"
+LATER = "open('started.txt', 'w').close()\nimport select; select.select([], [], [], {seconds})\n"
 
 
 @pytest.mark.parametrize("before", ["", IDLE])
 def test_a_cell_that_says_for_itself_that_it_has_ended_is_ended_and_what_it_does_is_held_back(
     before: str, talk: Conversation, work: Path
 ) -> None:
+    later = LATER.format(seconds=600 if before else 3)
     late = "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', later], start_new_session=True)\n"
     writes = "open('reached.csv', 'w').close()\n"
     read = "open(f'/proc/{name}/cmdline', 'rb').read()"
     here = "sorted(__import__('os').listdir('.'))"
     files = value_of(talk, here)
-    for code in (LATER, f"later = {LATER + writes!r}\n{late}{LATER}"):
+    for code in (later, f"later = {later + writes!r}\n{late}{later}"):
         dry = talk.run(f"{DRY}{before}{code}{writes}")
         assert ("reached.csv" in shown(dry)) == (not before), shown(dry)
         assert dry.content.get("ename") == ("DryRunDied" if before else None)
