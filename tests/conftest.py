@@ -182,9 +182,8 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def ordinary_user() -> Iterator[Identity]:
     """Yield an ordinary user that runs commands; its environment holds this tree's built wheel."""
-    ordinary = ordinary_identity()
-    yield ordinary
-    shutil.rmtree(ordinary.home, ignore_errors=True)
+    with ordinary_identity() as ordinary:
+        yield ordinary
 
 
 @pytest.fixture(scope="session")

@@ -122,7 +122,7 @@ def attack(folder: Path, by: str, rounds: int) -> Outcome:
         forbidden |= {"host": near, "host_6": near_6}
         for one in (*forbidden.values(), *datagrams):
             one.setblocking(False)
-        who = own_identity(folder / "home") if by == "root" else ordinary_identity()
+        who = own_identity(folder / "home") if by == "root" else stack.enter_context(ordinary_identity())
         who = dataclasses.replace(who, prefix=(*hosts.prefix(), *who.prefix))
         place = own_folder(who, folder / by)
         workspace = own_folder(who, place / "work")

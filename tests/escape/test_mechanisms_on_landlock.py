@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import shutil
-import tempfile
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from lesser_machine import prefix
-from ordinary_user import ordinary_identity
-from supervised import Supervised, own_folder
+from readable_place import readable_place
+from supervised import Supervised
 
 from tests.escape.test_mechanisms import Host
 
@@ -42,24 +40,21 @@ _WHO = ["user", "root"] if os.geteuid() == 0 else ["user"]
 def test_no_mechanism_gets_anything_on_the_landlock_rung(
     who: str, version: int, record_property: Callable[[str, object], None]
 ) -> None:
-    someone = ordinary_identity()
-    top = Path(tempfile.mkdtemp(prefix="place-", dir=someone.home))
-    if who == "root":
-        someone = replace(someone, name="root", uid=0, prefix=())
-    for folder in (someone.home, top):
-        folder.chmod(0o755)
-    own_folder(someone, top)
-    host = Host(someone, top)
-    for folder in (top, host.home, host.workspace):
-        folder.chmod(0o755)
-    for path in (host.workspace / "targets.json", *(host.workspace / "mechanisms").iterdir()):
-        path.chmod(0o644)
-    kept = ("HOME", "MY_API_TOKEN", "XDG_CONFIG_HOME")
-    variables = {name: value for name, value in host.environment().items() if name in kept}
-    machine = prefix(someone.python, "docker" if who == "root" else "no_namespaces")
-    profiles = [str(host.runtime / "sentinel-kernel" / "profiles")]
-    try:
-        with Supervised(someone, top / "state", command_prefix=machine, environment=variables) as supervised:
+    with (
+        readable_place(root=who == "root") as (someone, place),
+        contextlib.closing(Host(someone, place)) as host,
+    ):
+        for folder in (host.home, host.workspace):
+            folder.chmod(0o755)
+        for path in (host.workspace / "targets.json", *(host.workspace / "mechanisms").iterdir()):
+            path.chmod(0o644)
+        kept = ("HOME", "MY_API_TOKEN", "XDG_CONFIG_HOME")
+        variables = {name: value for name, value in host.environment().items() if name in kept}
+        machine = prefix(someone.python, "docker" if who == "root" else "no_namespaces")
+        profiles = [str(host.runtime / "sentinel-kernel" / "profiles")]
+        with Supervised(
+            someone, place / "state", command_prefix=machine, environment=variables
+        ) as supervised:
             payload = [supervised.python, "-c", _RUN.format(workspace=str(host.workspace))]
             fault = {"fault": {"step": "landlock_version", "errno": version}} if version else {}
             supervised.start(
@@ -70,9 +65,6 @@ def test_no_mechanism_gets_anything_on_the_landlock_rung(
             assert supervised.wait("worker_died", 240)["cause"]["status"] == 0
             found = json.loads((Path(ready["rung_words"]["output"]) / "result.json").read_text())
         assert (host.workspace / "given.txt").read_text() == host.canary
-    finally:
-        host.close()
-        shutil.rmtree(top)
     tried = Counter(one["category"] for one in found.values())
     record_property("figures", "\n".join(f"{name:20} {count:5}" for name, count in tried.items()))
     assert {name for name, one in found.items() if one["got"] == "ok"} == NAMES_ARE_SEEN

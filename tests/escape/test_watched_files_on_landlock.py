@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from kernel_memory import Settled
 from lesser_machine import prefix
-from ordinary_user import ordinary_identity
+from readable_place import readable_place
 from supervised import Supervised, own_folder
 from waiting import wait_until
 
@@ -39,26 +35,17 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -signal.SIGKILL)
 def test_a_process_that_has_too_many_files_watched_is_ended_on_the_landlock_rung(
     who: str, closed: bool
 ) -> None:
-    someone = ordinary_identity()
-    top = Path(tempfile.mkdtemp(prefix="place-", dir=someone.home))
-    if who == "root":
-        someone = replace(someone, name="root", uid=0, prefix=())
-    for folder in (someone.home, top):
-        folder.chmod(0o755)
-    own_folder(someone, top)
-    workspace = own_folder(someone, top / "work")
-    workspace.chmod(0o755)
-    machine = prefix(someone.python, "docker" if who == "root" else "no_namespaces")
     wait_until(Settled(), "what ended processes had is given back", 60)
-    try:
+    with readable_place(root=who == "root") as (someone, place):
+        workspace = own_folder(someone, place / "work")
+        workspace.chmod(0o755)
+        machine = prefix(someone.python, "docker" if who == "root" else "no_namespaces")
         with Supervised(
-            someone, top / "state", command_prefix=machine, environment={"HOME": str(workspace)}
+            someone, place / "state", command_prefix=machine, environment={"HOME": str(workspace)}
         ) as supervised:
             attack = _WATCHING.replace("CLOSED", str(closed))
             supervised.start(workspace, "strict", payload=[supervised.python, "-c", attack])
             assert supervised.wait("ready")["rung"] == "landlock"
             assert supervised.wait("worker_died", 120)["cause"]["status"] == 0
             limits = [event["limit"] for event in supervised.events if event["event"] == "limit"]
-        assert [(limit["name"], limit["stage"]) for limit in limits] == [("watches", "kill")]
-    finally:
-        shutil.rmtree(top)
+    assert [(limit["name"], limit["stage"]) for limit in limits] == [("watches", "kill")]

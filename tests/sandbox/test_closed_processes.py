@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lesser_machine import prefix
-from ordinary_user import ordinary_identity
+from readable_place import readable_place
 from supervised import own_folder
 
 pytestmark = pytest.mark.sandbox
@@ -133,25 +132,18 @@ _NOT_TRIED = {
 
 
 def _ran(who: str, cells: list[str]) -> list[dict[str, Any]]:
-    someone = ordinary_identity()
-    home = Path(tempfile.mkdtemp(prefix="closed-", dir=someone.home))
-    machine: tuple[str, ...] = ()
-    if who != "user":
-        someone = replace(someone, name="root", uid=0, prefix=()) if who == "root, landlock" else someone
-        machine = prefix(someone.python, "docker" if someone.uid == 0 else "no_namespaces")
-    for folder in (someone.home, home):
-        folder.chmod(0o755)
-    someone = replace(someone, home=home)
-    for name in ("", "tmp", "work"):
-        own_folder(someone, home / name).chmod(0o755)
-    (home / "run_cells.py").write_bytes(_DRIVER.read_bytes())
-    unreadable = home / "work" / "unreadable"
-    shutil.copyfile(Path(someone.python).resolve(), unreadable)
-    unreadable.chmod(0o111)
-    try:
+    with readable_place(root=who == "root, landlock") as (owner, home):
+        someone = replace(owner, home=home)
+        machine: tuple[str, ...] = ()
+        if who != "user":
+            machine = prefix(someone.python, "docker" if someone.uid == 0 else "no_namespaces")
+        for name in ("tmp", "work"):
+            own_folder(someone, home / name).chmod(0o755)
+        (home / "run_cells.py").write_bytes(_DRIVER.read_bytes())
+        unreadable = home / "work" / "unreadable"
+        shutil.copyfile(Path(someone.python).resolve(), unreadable)
+        unreadable.chmod(0o111)
         done = someone.run(*machine, someone.python, str(home / "run_cells.py"), *cells, cwd=home / "work")
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
     found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return found
 

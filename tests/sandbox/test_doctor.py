@@ -14,6 +14,7 @@ from ordinary_user import Identity, ordinary_identity
 
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Iterator
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -31,9 +32,10 @@ STATUS = {"no-landlock-either": 1}
 
 
 @pytest.fixture(scope="module")
-def user() -> Identity:
-    """Return an ordinary user."""
-    return ordinary_identity()
+def user() -> Iterator[Identity]:
+    """Give an ordinary user."""
+    with ordinary_identity() as made:
+        yield made
 
 
 def doctor(

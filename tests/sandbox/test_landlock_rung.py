@@ -39,16 +39,17 @@ _WHO = ["user", "root"] if os.geteuid() == 0 else ["user"]
 
 
 @pytest.fixture(scope="module", params=_WHO)
-def someone(request: pytest.FixtureRequest) -> Identity:
-    """Return who starts the kernel; the interpreter is one that others than root can reach."""
-    ordinary = ordinary_identity()
-    if request.param == "user":
-        return ordinary
-    home = own_folder(replace(ordinary, uid=0), Path(ordinary.home) / "of-root")
-    (home / "tmp").mkdir(exist_ok=True)
-    for folder in (Path(ordinary.home), home, home / "tmp"):
-        folder.chmod(0o755)
-    return replace(ordinary, name="root", uid=0, prefix=(), home=home)
+def someone(request: pytest.FixtureRequest) -> Iterator[Identity]:
+    """Give who starts the kernel; the interpreter is one that others than root can reach."""
+    with ordinary_identity() as ordinary:
+        if request.param == "user":
+            yield ordinary
+            return
+        home = own_folder(replace(ordinary, uid=0), Path(ordinary.home) / "of-root")
+        (home / "tmp").mkdir(exist_ok=True)
+        for folder in (Path(ordinary.home), home, home / "tmp"):
+            folder.chmod(0o755)
+        yield replace(ordinary, name="root", uid=0, prefix=(), home=home)
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from lesser_machine import prefix
-from ordinary_user import Identity, ordinary_identity
+from readable_place import readable_place
 from supervised import own_folder
+
+if TYPE_CHECKING:
+    from ordinary_user import Identity
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.requires("landlock")]
 
@@ -69,23 +70,15 @@ _IN_PROC = "open('/proc/self/status')"
 @pytest.fixture(scope="module", params=_WHO)
 def ran(request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
     """Run the cells in one kernel, and return what each printed and what error it had."""
-    someone = ordinary_identity()
-    home = Path(tempfile.mkdtemp(prefix="rung-", dir=someone.home))
-    if request.param == "root":
-        someone = replace(someone, name="root", uid=0, prefix=())
-    for folder in (someone.home, home):
-        folder.chmod(0o755)
-    someone = replace(someone, home=home)
-    for name in ("", "tmp", "work"):
-        own_folder(someone, home / name).chmod(0o755)
-    (home / "run_cells.py").write_bytes(_DRIVER.read_bytes())
     cells = [_LOCKS, _SHARED, _SPAWNED, _IN_SHM, _IN_PROC]
-    try:
+    with readable_place(root=request.param == "root") as (owner, home):
+        someone = replace(owner, home=home)
+        for name in ("tmp", "work"):
+            own_folder(someone, home / name).chmod(0o755)
+        (home / "run_cells.py").write_bytes(_DRIVER.read_bytes())
         done = someone.run(
             *_machine(someone), someone.python, str(home / "run_cells.py"), *cells, cwd=home / "work"
         )
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
     return dict(zip(cells, json.loads(done.stdout.splitlines()[-1]), strict=True))
 
 

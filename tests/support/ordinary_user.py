@@ -6,6 +6,7 @@ temporary files: a tree under root's home is closed to it.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -15,7 +16,10 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SHARED = Path(tempfile.gettempdir())  # as it is before a run takes a folder of its own
@@ -77,12 +81,21 @@ def own_identity(home: Path) -> Identity:
     return Identity("root" if uid == 0 else "tester", uid, (), sys.executable, home)
 
 
-def ordinary_identity() -> Identity:
-    """Return an ordinary user; for root that is another id, made ready here, else it is who runs the tests.
+@contextlib.contextmanager
+def ordinary_identity() -> Iterator[Identity]:
+    """Give an ordinary user; for root that is another id, made ready here, else it is who runs the tests.
 
     The environment is made once and kept between runs; the wheel is installed anew whenever the tree has
-    changed.
+    changed. The home is gone afterwards.
     """
+    made = _ordinary_identity()
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made.home, ignore_errors=True)
+
+
+def _ordinary_identity() -> Identity:
     if os.geteuid() != 0:
         return own_identity(Path(tempfile.mkdtemp(prefix="sentinel-tests-home-")))
     # One a checkout: two trees must not exchange each other's wheel in the middle of a run.
