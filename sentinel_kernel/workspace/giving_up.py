@@ -6,7 +6,9 @@ current folder) goes on leading to the old one, and what is written there would 
 
 - a lease that is granted only where nobody has the file open, and that makes whoever opens it wait (leases.py);
 - the file is moved aside, not deleted;
-- cells must then see the host's, which is looked at through the overlay as they do; else it is moved back.
+- cells must then see the host's, which is looked at through the overlay as they do; else it is moved back;
+- the folder that it was moved from must then have the path that it had: a cell may have given that another name, at
+  which it has nothing from the host. So what is moved back goes to that very folder, whatever its name is by now.
 """
 
 from __future__ import annotations
@@ -50,12 +52,19 @@ class Settled:
 
 
 class _Aside:
-    __slots__ = ("lease", "name", "settled")
+    __slots__ = ("folder", "lease", "name", "settled")
 
-    def __init__(self, settled: Settled, name: str, lease: int) -> None:
+    def __init__(self, settled: Settled, folder: int) -> None:
         self.settled = settled
-        self.name = name
-        self.lease = lease
+        self.folder = os.dup(folder)
+        """Where it was: its path may lead elsewhere by now."""
+        self.name = f"{_PARKED}{os.urandom(8).hex()}"
+        self.lease = -1
+
+    def close(self) -> None:
+        os.close(self.folder)
+        if self.lease >= 0:
+            os.close(self.lease)
 
 
 def give_up(layer: Layer, settled: Sequence[Settled], folders: Sequence[str] = ()) -> int:
@@ -90,14 +99,15 @@ def _give_up_some(layer: Layer, parents: Parents, settled: Sequence[Settled]) ->
     mounts.reconfigure(layer.context)
     gone = 0
     for moved in aside:
-        if _is_seen(layer, moved.settled) and (moved.lease < 0 or is_kept(moved.lease, alone=True)):
+        # In this order: a folder at which cells see what the host has can't be given another name any more.
+        replaced = _is_seen(layer, moved.settled) and _is_in_place(layer, moved)
+        if replaced and (moved.lease < 0 or is_kept(moved.lease, alone=True)):
             with contextlib.suppress(OSError):
                 os.unlink(moved.name, dir_fd=layer.parked)
             gone += 1
         else:
             _move_back(layer, moved)
-        if moved.lease >= 0:
-            os.close(moved.lease)
+        moved.close()
     if gone < len(aside):
         mounts.reconfigure(layer.context)
     return gone
@@ -105,28 +115,27 @@ def _give_up_some(layer: Layer, parents: Parents, settled: Sequence[Settled]) ->
 
 def _move_aside(layer: Layer, parents: Parents, one: Settled) -> _Aside | None:
     """Move it to a folder that cells don't see; None where it is in use or has changed, which is noted at it."""
-    lease = -1
-    name = f"{_PARKED}{os.urandom(8).hex()}"
+    aside = None
     try:
         folder, last = parents.of(one.path)
+        aside = _Aside(one, folder)
         if one.cell is not None:
-            lease, _ = open_plain(folder, last)
-            alone = take_lease(lease, alone=True)
-            if not alone or key_of(os.fstat(lease)) != one.cell:
-                _mark(lease, one)
+            aside.lease, _ = open_plain(folder, last)
+            alone = take_lease(aside.lease, alone=True)
+            if not alone or key_of(os.fstat(aside.lease)) != one.cell:
+                _mark(aside.lease, one)
                 raise _InUse
         elif not _is_whiteout(status_of(folder, last)):
-            return None
+            raise _InUse
         with acting_as(layer.writer):  # nobody else has an id in that file system
-            rename_to_free_name(folder, last, layer.parked, name)
-        moved = status_of(layer.parked, name)
-        aside = _Aside(one, name, lease)
-        if moved is None or (lease >= 0 and moved.st_ino != os.fstat(lease).st_ino):
+            rename_to_free_name(folder, last, layer.parked, aside.name)
+        moved = status_of(layer.parked, aside.name)
+        if moved is None or (aside.lease >= 0 and moved.st_ino != os.fstat(aside.lease).st_ino):
             _move_back(layer, aside)  # the cell has put another in its place meanwhile
             raise _InUse
     except OSError:
-        if lease >= 0:
-            os.close(lease)
+        if aside is not None:
+            aside.close()
         return None
     return aside
 
@@ -142,14 +151,23 @@ def _mark(file: int, one: Settled) -> None:
 
 def _move_back(layer: Layer, one: _Aside) -> None:
     """Put it where it was. Where the cell has made another there since, it stays aside until it is not in use."""
-    with contextlib.suppress(OSError), folder_of(layer.upper, one.settled.path) as (folder, last):
+    with contextlib.suppress(OSError):
         with acting_as(layer.writer):
-            rename_to_free_name(layer.parked, one.name, folder, last)
+            rename_to_free_name(layer.parked, one.name, one.folder, one.settled.path.rpartition("/")[2])
         cell = one.settled.cell
         if one.lease >= 0 and cell is not None:
             # The renames have changed its ctime, and nobody but them: the lease tells.
             now = key_of(os.fstat(one.lease))
             _mark(one.lease, Settled(one.settled.path, one.settled.host, (*cell[:3], now[3])))
+
+
+def _is_in_place(layer: Layer, one: _Aside) -> bool:
+    """Tell whether the folder that it was moved from still has the path that it had."""
+    try:
+        with folder_of(layer.upper, one.settled.path) as (folder, _):
+            return os.path.samestat(os.fstat(folder), os.fstat(one.folder))
+    except OSError:
+        return False
 
 
 def _is_seen(layer: Layer, one: Settled) -> bool:

@@ -105,6 +105,11 @@ class HeldWorkspace:
         """Let a cell begin; :meth:`end` waits for it."""
         self._ask({"do": "begin", "code": code})
 
+    def over(self) -> bool:
+        """Tell whether the cell that was begun is done; what it waits for is served only while this one works."""
+        answer: bool = self._ask({"do": "over"})["over"]
+        return answer
+
     def end(self) -> Any:
         """Return what the cell that was begun told."""
         answer = self._ask({"do": "end"})
@@ -114,7 +119,7 @@ class HeldWorkspace:
     def work_on(self, what: str, **fields: Any) -> Any:
         """Have something done with the layers, in a process of bounded memory; return what came of it."""
         answer = self._ask({"do": "work", "what": what, **fields})
-        assert answer["status"] == 0, answer
+        assert answer["status"] == 0, (answer, self._told())
         assert answer["peak_bytes"] < MEMORY_BYTES, answer["peak_bytes"]
         return answer["result"]
 
@@ -127,6 +132,10 @@ class HeldWorkspace:
         outcome: dict[str, Any] = self.work_on("commit", below=below, answers=answers, **fields)
         return outcome
 
+    def _told(self) -> str:
+        self._log.seek(0)
+        return self._log.read()[-3000:]
+
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(message).encode("ascii") + b"\n")
@@ -137,8 +146,7 @@ class HeldWorkspace:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            self._log.seek(0)
-            raise AssertionError(f"the program has ended: {self._log.read()[-3000:]}")
+            raise AssertionError(f"the program has ended: {self._told()}")
         heard: dict[str, Any] = json.loads(line)
         return heard
 
@@ -192,12 +200,16 @@ def _main(work: str, store: str) -> None:
             if message["do"] == "work":
                 _say(_bounded(worked_on, message, wait_for))
                 continue
-            if message["do"] != "end":
+            if message["do"] not in ("end", "over"):
                 for folder in sandbox.held.folders:
                     mounts.reconfigure(folder.context)
                 code = f"os.chdir({work!r})\n" + message["code"]
                 sandbox.control.send(code.encode("utf-8", "surrogateescape"))
-            _say({} if message["do"] == "begin" else _answer(sandbox.control, wait_for))
+            _say(
+                {"over": _is_over(sandbox.control)}
+                if message["do"] in ("begin", "over")
+                else _answer(sandbox.control, wait_for)
+            )
     finally:
         sandbox.end()
         sandbox.close()
@@ -209,6 +221,10 @@ def _main(work: str, store: str) -> None:
 def _say(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
+
+
+def _is_over(control: socket.socket) -> bool:
+    return bool(select.select([control], [], [], 0)[0])
 
 
 def _answer(control: socket.socket, wait_for: Callable[[int], None]) -> dict[str, Any]:
@@ -315,6 +331,23 @@ class _Work:
             "failed": {path: code for path, _, code in outcome.failed},
             "failed_count": outcome.failed_count,
         }
+
+    def commit_while_renamed(self) -> Any:
+        """Commit; while the cell's copies lie aside, a folder gets another name, as a cell gives it (``rename``)."""
+        from sentinel_kernel.linux.acting import acting_as
+        from sentinel_kernel.workspace import giving_up
+
+        is_seen, names = giving_up._is_seen, [*self._message["rename"]]
+
+        def renamed(layer: Any, one: Any) -> bool:
+            if names:
+                with acting_as(layer.writer):
+                    os.rename(*names, src_dir_fd=layer.merged, dst_dir_fd=layer.merged)
+                names.clear()
+            return is_seen(layer, one)
+
+        giving_up._is_seen = renamed  # this process does nothing else
+        return self.commit()
 
     def give_up(self) -> Any:
         from sentinel_kernel.workspace.giving_up import give_up

@@ -45,6 +45,25 @@ def test_memory_of_what_was_committed_is_free(case: Case) -> None:
     assert (case.host / "big.bin").stat().st_size == 20 << 20
 
 
+@pytest.mark.parametrize("whole", ["d", "above"])
+def test_a_folder_that_gets_another_name_while_its_copies_lie_aside_keeps_its_files(
+    case: Case, whole: str
+) -> None:
+    # A folder that is in use is the cell's alone to the overlay, which gives no other name to one that the host has.
+    case.cell(
+        "os.makedirs('above/d'); open('above/d/kept', 'w').write('the cell'); used = os.open('above/d', 0)"
+    )
+    old = f"{case.name}/above" + ("/d" if whole == "d" else "")
+    case.commit(what="commit_while_renamed", rename=[old, f"{case.name}/moved"])
+    assert case.tree()["above/d/kept"] == "the cell"  # positive control: it was committed
+    new = "moved" if whole == "d" else "moved/d"
+    assert case.cell(f"tell(open({new + '/kept'!r}).read())") == "the cell"
+    answers = ("overwrite", "delete", "dangerous", "conflict")
+    case.commit(*answers)
+    assert case.tree()[f"{new}/kept"] == "the cell"
+    case.cell("os.close(used)")
+
+
 def test_what_is_written_to_an_open_file_after_its_commit_is_not_lost(case: Case) -> None:
     case.cell("log = open('log', 'w'); log.write('one '); log.flush()")
     assert (
