@@ -176,4 +176,6 @@ def test_what_they_hold_counts(who: str) -> None:
             assert int(held[1]) >= 120, (name, said)
             assert int(held[2]) <= _LIMIT_MB + _SLACK_MB, (name, said)
         told = {one["limit"]["name"] for one in said["violations"] if one.get("limit")}
-        assert told <= {"memory"}, (name, said)  # who gets MemoryError in a process of its own tells nobody
+        # Who gets MemoryError in a process of its own tells nobody. Where the Linux kernel's memory grows meanwhile,
+        # through any program of the machine, closed processes are ended for what they may have it watch.
+        assert told <= {"memory", "watches"}, (name, said)
