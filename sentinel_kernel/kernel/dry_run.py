@@ -57,7 +57,7 @@ class DryRuns:
             typed = rendering.printable(cell.dry_run.argument_text, 80)
             refuse("UsageError", dry_words.argument(cell.dry_run.line_number, typed, chinese=chinese))
             return
-        if any(other is not cell for other in self._host.execution.running.values()):
+        if self._host.execution.beside(cell):
             refuse("DryRunError", dry_words.beside(chinese=chinese))
             return
         self._cell = cell

@@ -132,6 +132,11 @@ class Execution:
                 return lane.current
         return None
 
+    def beside(self, cell: Cell) -> bool:
+        """Tell whether another cell is with the worker, or on its way there."""
+        others = [*self.running.values(), *(lane.current for lane in self._lanes.values() if lane.current)]
+        return any(other is not cell for other in others)
+
     def take_outstanding(self, msg_id: str) -> Request | None:
         """Return the request that a reply answers, once."""
         return self._outstanding.pop(msg_id, None)

@@ -277,3 +277,15 @@ def test_an_ordinary_users_dry_run_keeps_nothing_either(ordinary_user: Identity)
     # What can't be taken back stays in the sandbox, and so does all that is new from then on.
     assert not {"closed", "later.txt"} & names(work)
     assert {"new.txt", "deep"} <= names(work)
+
+
+def test_beside_a_cell_that_is_on_its_way_to_the_worker_there_is_none(talk: Conversation, work: Path) -> None:
+    """What the other one writes would be shown as the dry run's, and taken back."""
+    subshell = talk.ask("create_subshell_request", channel="control").content["subshell_id"]
+    for number in range(3):
+        cell = talk.execute(f"open('way{number}.csv', 'w').write('x'); __import__('time').sleep(0.5)")
+        dry = talk.finish(talk.execute(f"{DRY}1", subshell=subshell))
+        talk.finish(cell)
+        assert dry.content.get("ename") == "DryRunError"
+        assert f"way{number}.csv" in names(work)
+    talk.ask("delete_subshell_request", {"subshell_id": subshell}, channel="control")
