@@ -197,7 +197,7 @@ class _Walk:
                 kind = kinds.MODE
             else:
                 program = program or bool(lower.st_mode & 0o111)
-        reason = reason or self._reason(path, name) or (committable.EXECUTABLE if program else "")
+        reason = reason or self._reason(path) or (committable.EXECUTABLE if program else "")
         conflict = lower is not None and _is_newer(level, name, lower)
         is_new = lower is None and not reason
         waits = why_new_waits(level.upper, path, upper, self._bounds.looks) if is_new else ""
@@ -222,7 +222,7 @@ class _Walk:
         )
 
     def _folder(self, path: str, upper: os.stat_result, lower: os.stat_result | None, refused: str) -> Change:
-        reason = refused or self._reason(path, os.path.basename(path))
+        reason = refused or self._reason(path)
         return Change(
             path=path,
             layer=self._layer.name,
@@ -292,10 +292,10 @@ class _Walk:
         conflict: bool,
     ) -> Change:
         is_folder = stat.S_ISDIR(lower.st_mode)
-        reason = level.refused or self._reason(path, os.path.basename(path))
+        reason = level.refused or self._reason(path)
         inside, size = 0, lower.st_size
         if is_folder:
-            gone = contents_of(level.lower, path, lambda inner: self._reason(inner, os.path.basename(inner)))
+            gone = contents_of(level.lower, path, self._reason)
             inside, size, reason = gone.count, gone.bytes, reason or gone.reason
         if not is_folder and not stat.S_ISREG(lower.st_mode):
             reason = reason or committable.OVER_SPECIAL
@@ -312,8 +312,9 @@ class _Walk:
             cell_key=_ABSENT if upper is None else key_of(upper),
         )
 
-    def _reason(self, path: str, name: str) -> str:
-        if committable.is_unfinished(name):
+    def _reason(self, path: str) -> str:
+        # Of the folders above as well: the next commit would remove such a one with what is in it.
+        if any(map(committable.is_unfinished, path.split("/"))):
             return committable.OWN_NAME
         if len(os.fsencode(path)) > MAXIMUM_PATH_BYTES:
             return committable.TOO_DEEP

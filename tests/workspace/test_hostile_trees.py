@@ -180,6 +180,16 @@ _TREES = [
         {".sentinel-01.part": "not_committable"},
     ),
     Tree(
+        "a folder with the name of an unfinished file",
+        "os.makedirs('.sentinel-01.part/d'); open('.sentinel-01.part/d/f', 'w').write('y'); tell(1)",
+        {},
+        {
+            ".sentinel-01.part": "not_committable",
+            ".sentinel-01.part/d": "not_committable",
+            ".sentinel-01.part/d/f": "not_committable",
+        },
+    ),
+    Tree(
         "times of other ages",
         "open('f', 'w').write('x'); os.utime('f', (2**40, -(2**40))); tell(os.stat('f').st_mtime < 0)",
         {"f": "x"},
