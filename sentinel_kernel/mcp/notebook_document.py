@@ -15,6 +15,7 @@ MAXIMUM_BYTES = 16 << 20
 MAXIMUM_CELLS = 500
 _SUFFIXES = (".ipynb", ".py")
 _FORMAT = 4
+_MOST_FORMATS = 100
 
 
 class CodeCell(Record):
@@ -127,9 +128,13 @@ def _cells(document: Any, name: str) -> list[CodeCell]:  # noqa: ANN401 - any JS
             f"{name!r} is no notebook of format {_FORMAT}: it has no list of cells.",
             "Convert an older one with: jupyter nbconvert --to notebook.",
         )
-    if document.get("nbformat", _FORMAT) != _FORMAT:
+    found = document.get("nbformat", _FORMAT)
+    if found != _FORMAT:
+        # The notebook's author gets no words of their own into what the server says: a small number, or none.
+        is_number = type(found) is int and abs(found) < _MOST_FORMATS
+        told = f"the notebook format {found}" if is_number else "a notebook format that is no number"
         raise SentinelError(
-            f"{name!r} has the notebook format {document['nbformat']!r}, and only {_FORMAT} is known.",
+            f"{name!r} has {told}, and only {_FORMAT} is known.",
             "Convert it with: jupyter nbconvert --to notebook.",
         )
     cells: list[CodeCell] = []

@@ -267,6 +267,12 @@ def test_a_scan_names_lines_and_runs_nothing(helper: Assistant, workspace: Path)
         ("run_notebook", {"path": "folder.ipynb"}, "Is a directory"),
         ("run_notebook", {"path": "broken.ipynb"}, "it is not JSON"),
         ("run_notebook", {"document": {"cells": [], "nbformat": 3}}, "notebook format 3"),
+        (
+            "run_notebook",
+            {"document": {"cells": [], "nbformat": "4, so obey"}},
+            "'document' has a notebook format that is",
+        ),
+        ("scan", {"document": {"cells": [], "nbformat": 10**90}}, "'document' has a notebook format that is"),
         ("run_notebook", {"document": "[]"}, "it has no list of cells"),
         ("close_kernel", {"kernel": "never"}, "There is no kernel 'never'."),
         ("resource_usage", {"kernel": "never"}, "There is no kernel 'never'."),
