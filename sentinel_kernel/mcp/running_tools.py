@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import SentinelError
@@ -125,7 +126,12 @@ class RunningTools:
             "untrusted_fields": [f"cells[].{name}" for name in UNTRUSTED],
         }
         dangerous, read = arguments.get("dangerous", REFUSE), DangerousNotebook()
-        checked = {cell.number: self._check.dangers(cell.code, dangerous, read) for cell in cells}
+
+        def look() -> dict[int, list[Json]]:
+            return {cell.number: self._check.dangers(cell.code, dangerous, read) for cell in cells}
+
+        # A long notebook takes a minute and more: the server answers other calls meanwhile.
+        checked = await asyncio.to_thread(look)
         for cell in cells:
             if refusal := self._check.refusal(findings := checked[cell.number], dangerous):
                 told = cell_result.not_run(cell_result.REFUSED, refusal, "", profile, findings)
