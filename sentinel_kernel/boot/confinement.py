@@ -47,6 +47,8 @@ _USER_COUNTS = (
 )
 _SIGNALS_PART, _MOST_SIGNALS = 4, 65536
 """Of the signals and timers that the user may have waiting a sandbox has this part, and no more than this."""
+_LOCKED_PART = 4
+"""Of the memory that the user may lock a sandbox has this part."""
 
 _PROGRAM_BYTES = BPF_INSTRUCTION_SIZE * BPF_MAXIMUM_INSTRUCTIONS
 
@@ -169,6 +171,7 @@ def apply_limits(context: BootContext) -> None:
         soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(what, (soft, hard))
     _leave_signals()
+    _leave_locked_memory()
 
 
 def _leave_signals() -> None:
@@ -180,6 +183,19 @@ def _leave_signals() -> None:
     finite = (limit for limit in limits if limit != resource.RLIM_INFINITY)
     most = min(min(finite, default=_MOST_SIGNALS) // _SIGNALS_PART, _MOST_SIGNALS)
     resource.setrlimit(resource.RLIMIT_SIGPENDING, (most, most))
+
+
+def _leave_locked_memory() -> None:
+    """Leave to other programs of the user most of what Linux counts for the user of shared memory that is locked.
+
+    What is shared by System V is counted for all of the user's processes, of the namespaces below as well (SHM_LOCK of
+    shmctl(2)); one process's own locked memory (mlock(2)) has the same limit.
+    """
+    limits = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    finite = [limit for limit in limits if limit != resource.RLIM_INFINITY]
+    if finite:
+        most = min(finite) // _LOCKED_PART
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (most, most))
 
 
 def lay_out_memory(context: BootContext) -> None:

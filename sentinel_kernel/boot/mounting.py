@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _SKELETON_BYTES = 32 * 1024 * 1024
 _MANY_HIDDEN = 1000
 """With more covered names (many homes in one folder) they lie apart: cells need the inodes of their own layer."""
+_MOST_TERMINALS = 64
+"""Linux counts those of all sandboxes and containers together (kernel.pty.max without kernel.pty.reserve: 3,072)."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _SAFE = MountFlags.NOSUID | MountFlags.NODEV
 _SEALED = MountAttributes.RDONLY | MountAttributes.NOSUID | MountAttributes.NODEV
@@ -126,7 +128,7 @@ def mount_devices(context: BootContext) -> None:
     )
     context.sized.append(("shm_bytes", mounts.pick_file_system(f"{root}/dev/shm")))
     os.mkdir(f"{root}/dev/pts", 0o755)
-    options = "newinstance,ptmxmode=0666,mode=0620"
+    options = f"newinstance,ptmxmode=0666,mode=0620,max={_MOST_TERMINALS}"
     mounts.mount("devpts", f"{root}/dev/pts", "devpts", MountFlags.NOSUID | MountFlags.NOEXEC, options)
 
 

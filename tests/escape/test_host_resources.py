@@ -235,3 +235,43 @@ def test_signals_waiting_for_the_user_outside(attacker: Attacker, identity: Iden
     wait_until(attacker.told, "the attack has queued all that it may")
     assert attacker.so_far() == "EAGAIN"
     assert identity.run(*asked, check=False).returncode == 0
+
+
+_LOCKS = """
+def lock():
+    size = 64 << 10
+    for _ in range(1 << 14):
+        segment = LIBC.shmget(0, size, 0o1600)
+        if segment < 0 or LIBC.shmctl(segment, 11, None) != 0:  # SHM_LOCK
+            return errno.errorcode[ctypes.get_errno()]
+"""
+_LOCK = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+segment = libc.shmget(0, 64 << 10, 0o1600)
+locked = libc.shmctl(segment, 11, None)
+libc.shmctl(segment, 0, None)  # IPC_RMID
+sys.exit(locked != 0)
+"""
+
+
+@pytest.mark.usefixtures("ordinary_only")
+def test_locked_memory_of_the_user_outside(attacker: Attacker, identity: Identity) -> None:
+    asked = (identity.python, "-c", _LOCK)
+    assert identity.run(*asked, check=False).returncode == 0
+    attacker.start(f"{_LOCKS}tell(lock())" + _STAY)
+    wait_until(attacker.told, "the attack has locked all that it may")
+    assert attacker.so_far() == "ENOMEM"
+    assert identity.run(*asked, check=False).returncode == 0
+
+
+def test_terminals_of_the_machine(attacker: Attacker) -> None:
+    """100 are no attack; of the 3,072 that all sandboxes and containers have together one sandbox may have few."""
+    attack = """
+pairs = []
+def more(number):
+    return tried(lambda: [pairs.append(os.openpty()) for _ in range(number)])
+tell([more(50), more(50)])
+"""
+    assert attacker.outside(attack) == ["ok", "ok"]
+    assert attacker.inside(attack) == ["ok", "ENOSPC"]
