@@ -9,6 +9,7 @@ import fnmatch
 import functools
 import re
 
+from sentinel_kernel.policy.plan import is_within
 from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
@@ -163,6 +164,8 @@ class Surroundings(Record):
 
     loaded: tuple[str, ...] = ()
     """Absolute folders that the host's Python, Jupyter or IPython loads code or configuration from."""
+    own: tuple[str, ...] = ()
+    """Absolute folders that Sentinel itself keeps its profiles, words, caches and files in."""
 
 
 def folded(name: str) -> str:
@@ -177,13 +180,14 @@ def why_asked(folder: str, path: str, surroundings: Surroundings) -> str:
     """Return why ``path`` within the host's ``folder`` needs a question of its own; empty where it needs none."""
     names = [folded(name) for name in path.split("/")]
     last = names[-1]
+    whole = f"{folder.rstrip('/')}/{path}"
     if not _VERSION_CONTROL.isdisjoint(names) or any(name.endswith(".git") for name in names):
         return VERSION_CONTROL
-    if not _CONFIGURATION.isdisjoint(names) or _fits(last, _CONFIGURATION_FILES):
+    is_own = any(is_within(whole, place) or is_within(place, whole) for place in surroundings.own)
+    if is_own or not _CONFIGURATION.isdisjoint(names) or _fits(last, _CONFIGURATION_FILES):
         return CONFIGURATION
     if not _LOADED_FOLDERS.isdisjoint(names) or last in _LOADED_FILES or last.endswith(_LOADED_ENDINGS):
         return LOADED
-    whole = f"{folder.rstrip('/')}/{path}"
     root = folder.rstrip("/") or "/"
     for place in surroundings.loaded:
         # A folder of sys.path that is the layer itself, or above it, holds all of it: then what is loaded is code.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from sentinel_kernel.policy.committable import Surroundings
+from sentinel_kernel.policy.planning import cache_folder
 from sentinel_kernel.workspace.setup import FilesSetup
-from sentinel_kernel.workspace.store import read_store_settings
+from sentinel_kernel.workspace.store import own_data, read_store_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ def setup_of(current: Current, request: StartRequest | None, stamp: int = 0) -> 
     return FilesSetup(
         kernel=request.kernel if request is not None else "",
         store=read_store_settings(os.environ),
-        surroundings=Surroundings(_loaded((*own, *current.preparation.module_directories))),
+        surroundings=Surroundings(
+            _loaded((*own, *current.preparation.module_directories)), _sentinels_own(request)
+        ),
         writer=_writer(current.sandbox.held),
         pidfd=current.sandbox.pidfd,
         stamp=stamp,
@@ -32,6 +35,14 @@ def setup_of(current: Current, request: StartRequest | None, stamp: int = 0) -> 
 def setup_for_orphans(held: HeldFolders, kernel: str) -> FilesSetup:
     """Return the setup for what a sandbox left whose supervisor was killed."""
     return FilesSetup(kernel, read_store_settings(os.environ), Surroundings(), _writer(held))
+
+
+def _sentinels_own(request: StartRequest | None) -> tuple[str, ...]:
+    """Return where the next sandbox's profile, words and filters are read from; variables may name any place."""
+    named = [os.path.dirname(folder) for folder in request.profile_directories] if request is not None else []
+    words = os.environ.get("SENTINEL_MAPPINGS", "")
+    folders = (*named, words, own_data(os.environ), os.path.dirname(cache_folder(os.environ, "x")))
+    return tuple(path for path in folders if path.startswith("/"))
 
 
 def _writer(held: HeldFolders) -> tuple[int, int] | None:

@@ -106,8 +106,11 @@ class _Serving:
         if self._made is None:
             layers = layers_of(self._held, self._setup)
             journal = Journal(self._held.history, self._setup.writer, self._setup.stamp)
-            loaded = dict.fromkeys(map(os.path.realpath, self._setup.surroundings.loaded))
-            self._made = Workspace(layers, Surroundings(tuple(loaded)), journal, self._setup.store)
+            around = self._setup.surroundings
+            loaded, own = (
+                tuple(dict.fromkeys(map(os.path.realpath, one))) for one in (around.loaded, around.own)
+            )
+            self._made = Workspace(layers, Surroundings(loaded, own), journal, self._setup.store)
         return self._made
 
     def run(self) -> None:

@@ -59,6 +59,17 @@ def test_folders_that_the_host_loads_from_need_one() -> None:
     assert why_asked("/home/x/work", "m.csv", around) == ""
 
 
+def test_sentinels_own_folders_need_one_wherever_they_lie() -> None:
+    own = Surroundings(own=("/home/x/work/settings/sentinel-kernel",))
+    profile = "settings/sentinel-kernel/profiles/strict.json"
+    assert why_asked("/home/x/work", profile, own) == CONFIGURATION
+    assert why_asked("/home/x/work", "settings/sentinel-kernel", own) == CONFIGURATION
+    assert why_asked("/home/x/work", "settings", own) == CONFIGURATION  # a folder around it
+    assert why_asked("/home/x/work", "settings/results.json", own) == ""
+    # A notebook that lies in there: all beside it are settings.
+    assert why_asked("/home/x/work/settings/sentinel-kernel", "profiles/strict.json", own) == CONFIGURATION
+
+
 @pytest.mark.parametrize(
     "path",
     [
