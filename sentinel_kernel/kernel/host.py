@@ -275,15 +275,15 @@ class Host:
         self.audit.changed(state)
 
     def files_saved(self, path: str, files: int, left_out: int = 0) -> None:
-        """Say where the files of a sandbox that ended are: in the newest cell, and in the log."""
+        """Say where the files of a sandbox that ended are: in the newest cell, or the next, and in the log."""
         told = words.artifacts(path, files, left_out)
         log(told.message("en"))
         opening, newest = self.execution.opening(), self.execution.newest()
         if opening is not None:
             # A magic in it asked for another sandbox: it is shown behind the cell's execute_input.
             opening.displays.append(rendering.notice_bundle(told, self.settings.language, "notice"))
-        elif newest is None:
-            self.displays.waiting.append(told)
+        elif newest is None or newest.request.msg_id not in self.execution.running:
+            self.displays.waiting.append(told)  # below a cell that is done clients show nothing any more
         elif self.lifecycle.state is not State.STOPPING:
             self.displays.notice(told, "notice", newest.request.header)
 

@@ -317,3 +317,15 @@ def test_what_comes_to_a_watched_folder_is_seen_by_the_next_cell(
     (work / "watched/other").rename(work / "watched/module.py")
     assert talk.run(read).text == "True\nnew\n"
     assert talk.run("print(late.read_text())").text == "late\n"
+
+
+def test_what_is_saved_behind_its_cells_end_is_told_in_the_next(tmp_path: Path) -> None:
+    log, told = tmp_path / "kernel.log", "changed files were saved in"
+    data = {"XDG_DATA_HOME": str(tmp_path / "data"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    with notebook(tmp_path, SENTINEL_SPARE="off", **data) as running:
+        talk = Conversation(running.client)
+        talk.run("for i in range(4000):\n    open(f'{i}.xyz', 'w').close()")
+        asked_for = talk.run("%sentinel_reset\n1")
+        wait_until(lambda: told in log.read_text(), "the files are saved", 60)
+        assert told in shown(asked_for) + shown(talk.run("1"))
+        assert told not in shown(talk.run("1"))
