@@ -21,7 +21,7 @@ from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.mount_layers import Task
 from sentinel_kernel.supervisor.mount_work import discard, sweep
 from sentinel_kernel.supervisor.showing import run
-from sentinel_kernel.workspace.store import own_data
+from sentinel_kernel.workspace.store import own_data, own_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def _surroundings(current: Current) -> Surroundings:
     """Return what is covered in the sandbox, and where the host loads code from."""
     home = os.path.realpath(os.environ.get("HOME") or "/")
     preparation = current.preparation
-    hidden = [*preparation.hidden, own_data(os.environ)]
+    hidden = [*preparation.hidden, own_data(os.environ), own_settings(os.environ)]
     paths = hidden_paths(preparation.plan.workspace, home, hidden)
     real = [os.path.realpath(path) for path in paths]
     run = [

@@ -105,6 +105,12 @@ def own_data(environment: Mapping[str, str]) -> str:
     return os.path.join(data, "sentinel-kernel")
 
 
+def own_settings(environment: Mapping[str, str]) -> str:
+    """Return the folder of the user's own profiles and words (XDG base directory specification)."""
+    settings = environment.get("XDG_CONFIG_HOME") or os.path.join(environment.get("HOME") or "/", ".config")
+    return os.path.join(settings, "sentinel-kernel")
+
+
 def _default(environment: Mapping[str, str]) -> str:
     """Return the folder where nobody says otherwise."""
     return os.path.join(own_data(environment), "artifacts")

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from conversation import Conversation
 from live_kernel import notebook
 
 if TYPE_CHECKING:
@@ -45,3 +46,20 @@ def test_no_cell_makes_a_profile_that_the_next_sandbox_obeys(tmp_path: Path) -> 
         assert list((tmp_path / "work" / "mine").iterdir()) == []
         read = book.run(f"%sentinel_reset\nprint(open({str(secret)!r}).read())")
         assert read.reply["ename"] == "FileNotFoundError"
+
+
+def test_no_yes_has_a_cell_write_profiles(tmp_path: Path) -> None:
+    own = tmp_path / "mine" / "sentinel-kernel"
+    (own / "profiles").mkdir(parents=True)
+    (own / "profiles" / "roomy.json").write_text('{"extends": "strict"}')
+    places = {"XDG_CONFIG_HOME": str(own.parent), "XDG_STATE_HOME": str(tmp_path / "state")}
+    with notebook(tmp_path, SENTINEL_SPARE="off", **places) as book:
+        talk = Conversation(book.client)
+        for folder in (own, own / "profiles"):
+            refused = talk.run(f"%sentinel_mount {folder} rw\n1", allow_stdin=True)
+            assert refused.content["ename"] == "MountError"
+        code = "import os; print(os.listdir('/mnt/mine/sentinel-kernel'))"
+        around = talk.execute(f"%sentinel_mount {own.parent} rw\n{code}", allow_stdin=True)
+        talk.wait_for_prompt(around)
+        book.client.input("y")
+        assert talk.finish(around).text == "[]\n"
