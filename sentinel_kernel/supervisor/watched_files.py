@@ -40,7 +40,13 @@ _GOES_ON_SECONDS = 0.05
 
 _GROWS_BYTES = 4 << 20
 _SHARE_OF_TIME = 3
-"""Between two looks passes three times what one takes of this process's own time: some microseconds for each watch."""
+"""Between two looks passes three times what one takes of this process's own time: some microseconds for each watch.
+
+But where memory has grown meanwhile by what a sandbox may have watched: then that can be there once more.
+"""
+
+_RAN_DIGITS = 2
+"""To hundredths of a second is told who has run."""
 
 _FEW_FILES = 8
 """A closed process with no more descriptors is let be (an agent of keys, say): the memory that grows is another's."""
@@ -59,7 +65,7 @@ class WatchedFiles:
         self._current = current
         self._processes = processes
         self._who = who
-        self._least = self._last = self._rest = _kernel_bytes()
+        self._least = self._last = self._rest = self._began = _kernel_bytes()
         """The second and third: at the last sample; the least that was not explained while something was hidden."""
         self._allowed: int | None = None
         self._not_before = self._settled = 0.0
@@ -67,9 +73,11 @@ class WatchedFiles:
         self._seen = self._used = 0
         """What the last look has found; with what was hidden."""
         self._look: Look | None = None
-        """The one under way."""
-        self._began = 0
-        """The Linux kernel's memory when it began."""
+        """The one under way. ``_began``: the Linux kernel's memory when it began."""
+        self._anew = 0
+        """How often it was begun anew."""
+        self._unread: dict[int, int] = {}
+        """Whom the last look had no time for."""
         self._took = 0.0
         self._clocks: dict[int, float | None] = {}
         """How long each process had run at the last sample."""
@@ -104,29 +112,42 @@ class WatchedFiles:
         now = _kernel_bytes()
         clocks = {process.pid: process_seconds(process.pid) for process in self._processes}
         if clocks == self._clocks:  # nobody inside has run: what has come is another's
-            self._least += max(0, now - self._last)
-            self._rest += max(0, now - self._last)
-        self._clocks = clocks
+            others = max(0, now - self._last)
+            self._least += others
+            self._rest += others
+            self._began += others
+        before, self._clocks = self._clocks, clocks
         self._least = min(self._least, now)
         self.grows = now > self._last + _GROWS_BYTES
         self._last = now
+        if self._look is not None and now - self._began > self._most() * _WATCH_BYTES << self._anew:
+            # Whoever came since is not in it, nor those that have run now first.
+            self._look = None
+            self._anew += 1
         if self._look is None:
             if not self._due(now):
                 return None
             from sentinel_kernel.supervisor.watched_sets import Look  # noqa: PLC0415 - few sandboxes are looked at
 
-            pids = [process.pid for process in self._processes]
-            self._look, self._began, self._took = Look(pids, self._processes.first, self._who), now, 0.0
+            def turn(pid: int) -> tuple[float, bool, int]:
+                ran = (clocks[pid] or 0.0) - (before.get(pid) or 0.0)
+                return -round(ran, _RAN_DIGITS), pid not in self._unread, pid
+
+            # Registrations take time: who has run most since the last sample is seen first, before more come.
+            pids = sorted(clocks, key=turn)
+            self._look = Look(pids, self._processes.first, self._who, self._most())
+            self._began, self._took = now, 0.0
         look, began = self._look, time.process_time()
         complete = look.piece()
         self._took += time.process_time() - began
         if not complete:
             return None
         hidden = self._unexplained(look, min(now, self._began)) - self._rest
-        if not look.asked_sockets and hidden >= self._most() * _WATCH_BYTES // 4:
+        seen_enough = look.asked_sockets or look.total > self._most()
+        if not seen_enough and hidden >= self._most() * _WATCH_BYTES // 4:
             look.ask_sockets()
             return None
-        self._look = None
+        self._look, self._anew, self._unread = None, 0, look.unread
         found = self._judge(look, min(now, self._began))
         self._not_before = time.monotonic() + (_SHARE_OF_TIME * self._took if found is None else 0)
         self._least, self._again = self._began, found is not None
@@ -136,7 +157,8 @@ class WatchedFiles:
         most = self._most()
         known = now > 0  # a container may show nothing of it: then the time alone tells
         grown = now - self._least > max(most - self._used, most // 4) * _WATCH_BYTES // 2
-        return (not known or grown or self._again) and time.monotonic() >= self._not_before
+        much = now - self._least > most * _WATCH_BYTES
+        return (not known or grown or self._again) and (much or time.monotonic() >= self._not_before)
 
     def _most(self) -> int:
         """Return how much a sandbox may have watched."""
@@ -164,11 +186,12 @@ class WatchedFiles:
         """Return who has most, and the sum, where a look that is complete has found too much; ``now`` is in use.
 
         What may be hidden are sets that lie in messages (SCM_RIGHTS), and those of processes that are closed to us, as
-        they are not dumpable. Where there is neither, nothing was hidden.
+        they are not dumpable, or have more sets than a look reads. Where there is none of them, nothing was hidden.
+        What is seen needs no more where it is too much by itself.
         """
         most, rest = self._most(), self._unexplained(look, now)
         closed = {pid: files for pid, files in look.closed.items() if files > _FEW_FILES}
-        hides = closed.keys() | look.held.keys()
+        hides = closed.keys() | look.held.keys() | look.unread.keys()
         if hides or look.unsure or not look.asked_sockets:
             since = self._least - min(self._seen, look.total) * _WATCH_BYTES if now else 0
             self._rest = min(self._rest, rest, since)
@@ -176,7 +199,7 @@ class WatchedFiles:
             self._rest = rest
         self._seen = look.total
         hidden = 0
-        if (hides or look.unsure) and time.monotonic() >= self._settled:
+        if look.total <= most and (hides or look.unsure) and time.monotonic() >= self._settled:
             hidden = (rest - self._rest) // _WATCH_BYTES
             hidden = hidden if hides else min(hidden, look.unsure)
         self._used = look.total + hidden
@@ -187,7 +210,8 @@ class WatchedFiles:
         def has(process: Process) -> tuple[int, int, int, bool, int]:
             pid = process.pid
             seen = look.of.get(pid, 0) + (hidden if pid in hides else 0)
-            return seen, look.held.get(pid, 0), closed.get(pid, 0), pid != worker, pid
+            files = closed.get(pid, 0) + look.unread.get(pid, 0)
+            return seen, look.held.get(pid, 0), files, pid != worker, pid
 
         worst = max(self._processes, key=has, default=None)
         return None if worst is None else (worst, self._used)

@@ -2,6 +2,8 @@
 
 How long it takes they decide: it costs a call for each descriptor of each process, and reading each set. So it stops
 after a while and goes on later. What several descriptors stand for is read once, as far as kcmp(2) tells them apart.
+To tell that takes some calls for each set, and many small ones would be a long look, in which as much again can come:
+so it is told of the first some thousand alone, and what sets cost is bounded. Those beyond count as what can't be seen.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from sentinel_kernel.linux.same_file import compare_files, shares_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from sentinel_kernel.supervisor.processes import Who
 
@@ -27,11 +29,27 @@ if TYPE_CHECKING:
 _PIECE_SECONDS, _MOST_PIECE_SECONDS = 0.05, 0.1
 """A piece takes so much of this thread's own time, and no longer than that where others use the processors.
 
-But for what one set tells, which the Linux kernel makes as a whole: 2 ms for each thousand of its watches.
+But for what one set tells, which the Linux kernel makes as a whole: 2 ms for each thousand of its watches; and, until
+the first long one was read, for looking at a batch of its descriptors: 3 ms for each thousand.
 """
 
 _BATCH = 64
 """So many descriptors are looked at before the clock is: 0.2 ms."""
+
+_MOST_CALLS, _MOST_CALLS_EACH = 1 << 19, 1 << 8
+"""So many calls, of 4 us, is asked about sets in one look: two seconds; and so many more for each process.
+
+That is enough for 100,000 sets, several times what one process can have open as event loops, and for sixteen sets that
+each of thousands of processes has of its parent.
+"""
+_TOLD_APART = 1 << 12
+"""So many sets are told apart for sure: that takes as many calls for each as this has bits. Further ones are not."""
+
+_READ_CALLS, _WATCHES_A_CALL = 4, 2
+"""To read a set takes as long as so many calls, and one more for so many of its watches."""
+
+_LONG = 64
+"""A set with so many watches is known as one sooner by its link: kcmp(2) goes through them (50 ns each)."""
 
 _READ_BYTES = 1 << 20
 _TOLD_BYTES = 2048
@@ -54,29 +72,39 @@ class _Known:
 
 
 class Look:
-    """Goes through the processes that there were at its beginning, oldest first."""
+    """Goes through the processes that there were at its beginning."""
 
-    def __init__(self, pids: Iterable[int], first: int, who: Who) -> None:
-        """Look at ``pids``, of which ``first`` is ours and has none, as ``who`` where they are closed to us."""
+    def __init__(self, pids: Sequence[int], first: int, who: Who, most: int) -> None:
+        """Look at ``pids`` in that order, as ``who`` where they are closed to us; ``first`` is ours and has no sets.
+
+        Nothing else is looked at once one has more than ``most`` watched.
+        """
         self._first = first
         self._who = who
+        self._most = most
+        self._calls = _MOST_CALLS + _MOST_CALLS_EACH * len(pids)
+        """So many are left."""
+        self._long = False
+        """Whether a set with many watches was read."""
         self._known: list[_Known] = []
         """In kcmp's order."""
         self._texts: set[bytes] = set()
-        """What was read of each set, to tell some apart where kcmp can't."""
+        """What was read of each set, to tell some apart where kcmp can't, or would take too long."""
         self._tables: list[tuple[int, int, Who]] = []
         """(process, a thread that has the table, as whom it was seen)"""
-        self._steps = self._walk(sorted(pids))
+        self._steps = self._walk(pids)
         self.asked_sockets = False
         """Whether it has been asked for what lies in messages."""
-        self.total = 0
-        """How much is watched."""
+        self.total = self._before = 0
+        """How much is watched; by those that were looked at before the one that is."""
         self.unsure = 0
         """So much more it is at most where sets of the same content are not one, as can't be told."""
         self.of: dict[int, int] = {}
         """How much each process has watched, alone or with others."""
         self.closed: dict[int, int] = {}
         """Processes whose descriptors can't be seen -> how many those are, or may be."""
+        self.unread: dict[int, int] = {}
+        """How many of each process's descriptors are sets that were too many to be read."""
         self.held: dict[int, int] = {}
         """How many open files wait to be received in each process's sockets (SCM_RIGHTS)."""
 
@@ -93,11 +121,18 @@ class Look:
     def _walk(self, pids: Iterable[int]) -> Iterator[None]:
         for pid in pids:
             table: int | None = None
+            self._before = self.total
             for thread in _threads(pid):
                 if table is None or not shares_table(table, thread):
                     opened = yield from self._descriptors(pid, thread)
                     table = thread if opened and table is None else table
+                if self._enough():
+                    return
                 yield
+
+    def _enough(self) -> bool:
+        """Tell whether the one that is looked at has too much by itself: no other changes that, and more comes."""
+        return self.total - self._before > self._most
 
     def _descriptors(self, pid: int, thread: int) -> Generator[None, None, bool]:
         """Go through one table of open files; return whether it is to be seen."""
@@ -107,10 +142,15 @@ class Look:
             with files:
                 while numbers := _some(files):
                     with acting_as(who):
-                        sets = _sets_of(thread, folder, numbers)
+                        sets = _sets_of(thread, folder, numbers, by_link=self._long)
                     yield
-                    for number in sets:
+                    for read, number in enumerate(sets):
+                        if self._calls <= 0:
+                            self.unread[pid] = self.unread.get(pid, 0) + len(sets) - read
+                            break
                         self._add(pid, (thread, number), who)
+                        if self._enough():
+                            return True
                         yield
         except PermissionError:
             if pid != self._first:
@@ -143,16 +183,19 @@ class Look:
         """Count a set for the process ``pid``, and for all where it is not known yet."""
         known: _Known | None = None
         place: int | None = None
-        with contextlib.suppress(OSError):
-            place, known = self._place(one)
-            if place < 0:
-                return  # it was closed meanwhile
+        if len(self._known) < _TOLD_APART:
+            with contextlib.suppress(OSError):
+                place, known = self._place(one)
+                if place < 0:
+                    return  # it was closed meanwhile
         if known is not None:
             known.last = one
             self.of[pid] = self.of.get(pid, 0) + known.size
             return
         with acting_as(who):
             size, text = _read(pid, one)
+        self._calls -= _READ_CALLS + size // _WATCHES_A_CALL
+        self._long |= size >= _LONG
         if not size:
             return
         self.of[pid] = self.of.get(pid, 0) + size
@@ -175,6 +218,7 @@ class Look:
         while low < high:
             middle = (low + high) // 2
             known = self._known[middle]
+            self._calls -= 1
             order = compare_files(known.first, one)
             if order is None:
                 if compare_files(one, one) is None:
@@ -216,16 +260,18 @@ def _some(files: _Files) -> list[int]:
     return [int(file.name) for file in itertools.islice(files, _BATCH)]
 
 
-def _sets_of(thread: int, folder: str, numbers: Iterable[int]) -> list[int]:
+def _sets_of(thread: int, folder: str, numbers: list[int], *, by_link: bool) -> list[int]:
     """Return those descriptors that are sets: by kcmp(2), which takes less than a link, where it is allowed.
+
+    It takes more where sets have many watches: then ``by_link``.
 
     Raises:
         OSError: as :func:`_links`.
 
     """
     sets: list[int] = []
-    untold: list[int] = []
-    for number, told in sets_among(thread, numbers, 0):
+    untold: list[int] = numbers if by_link else []
+    for number, told in sets_among(thread, () if by_link else numbers, 0):
         (untold if isinstance(told, OSError) else sets).append(number)
     return sets + [number for number, link in _links(folder, untold) if link == _SET] if untold else sets
 
