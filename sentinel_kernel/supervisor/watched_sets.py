@@ -62,12 +62,16 @@ _One = tuple[int, int]
 
 
 class _Known:
-    """A set that was read, and two descriptors that stand for it: the first may be gone when it is asked for."""
+    """A set that was read, and two descriptors that stand for it: the first may be gone when it is asked for.
 
-    __slots__ = ("first", "last", "size")
+    ``pid`` is who it was counted for last: several descriptors of one process are not more.
+    """
 
-    def __init__(self, one: _One, size: int) -> None:
+    __slots__ = ("first", "last", "pid", "size")
+
+    def __init__(self, pid: int, one: _One, size: int) -> None:
         self.first = self.last = one
+        self.pid = pid
         self.size = size
 
 
@@ -190,7 +194,9 @@ class Look:
                     return  # it was closed meanwhile
         if known is not None:
             known.last = one
-            self.of[pid] = self.of.get(pid, 0) + known.size
+            if known.pid != pid:
+                known.pid = pid
+                self.of[pid] = self.of.get(pid, 0) + known.size
             return
         with acting_as(who):
             size, text = _read(pid, one)
@@ -205,7 +211,7 @@ class Look:
         self._texts.add(text)
         self.total += size
         if place is not None:
-            self._known.insert(place, _Known(one, size))
+            self._known.insert(place, _Known(pid, one, size))
 
     def _place(self, one: _One) -> tuple[int, _Known | None]:
         """Return where a set belongs among those that are known, and which of them it is; less than 0: it is gone.

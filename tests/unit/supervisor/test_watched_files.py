@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -242,6 +243,24 @@ def test_nothing_else_is_looked_at_once_one_has_too_much(
         pass
     assert list(look.of) == pids[:seen]
     assert look.total == total
+
+
+def test_a_set_with_several_descriptors_in_one_process_counts_for_it_once() -> None:
+    pid, found, opened = os.getpid(), [], [os.eventfd(0)]
+    with select.epoll() as watching:
+        watching.register(opened[0], select.EPOLLIN)
+        try:
+            for _ in range(2):
+                look = Look([pid], 0, None, _MOST)
+                while not look.piece():
+                    pass
+                found.append((look.total, look.of[pid]))
+                opened += [os.dup(watching.fileno()) for _ in range(3)]
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+    assert found[0] == found[1]
+    assert found[0][0] > 0
 
 
 class _Held:
