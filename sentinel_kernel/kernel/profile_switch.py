@@ -1,7 +1,8 @@
 """A cell's change of profile or sandbox: who has to agree, what changes in place, and what a fresh sandbox takes along.
 
 Nothing of the old sandbox is given up before it was said what is lost, and agreed to: by a word behind the magic
-(``--fresh``, ``--carry``), by the person's answer, or because nothing has run in it yet.
+(``--fresh``, ``--carry``), by the person's answer, or because nothing has run in it yet; nor before what can be told
+of the next one's start was tried.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.profile_change import changed, why_fresh
 from sentinel_kernel.kernel.questions import HOW, YES
+from sentinel_kernel.kernel.supervisor_process import PersonsOwn, start_request
 from sentinel_kernel.kernel.switch_words import SwitchWords
+from sentinel_kernel.kernel.unavailable import Problem
 from sentinel_kernel.record import Record
 from sentinel_kernel.supervisor import protocol
 
@@ -86,8 +89,11 @@ class ProfileSwitch:
             return
 
         def answered(told: Json) -> None:
+            if told.get("message"):
+                turn.refuse(str(told["message"])[:500])
+                return
             if told.get("live") is not True:
-                self._not_in_place(turn, told)
+                self._if_it_starts(turn, lambda: self._not_in_place(turn, told))
                 return
             lifecycle.profile = turn.switch.profile
             sizes = told.get("after") or {}
@@ -115,9 +121,7 @@ class ProfileSwitch:
         """Say what stands in the way, and let it be chosen what becomes of the variables."""
         why = why_fresh(told, chinese=self._host.settings.language == "zh")
         held = self._host.files.held[0]
-        if told.get("message"):
-            turn.refuse(str(told["message"])[:500])
-        elif turn.switch.how == "fresh" or self._host.execution.last_cell is None:
+        if turn.switch.how == "fresh" or self._host.execution.last_cell is None:
             self._start_afresh(turn, why, None)
         elif turn.switch.how == "carry":
             self._carry(turn, why, asks=False)
@@ -136,6 +140,26 @@ class ProfileSwitch:
             )
         else:
             turn.refuse(self._words.choose(turn.switch.profile, why, held))
+
+    def _if_it_starts(self, turn: Turn, then: Callable[[], None]) -> None:
+        """Go on with ``then``, unless the start of the fresh sandbox is known to fail: then all stays as it is."""
+        host, lifecycle = self._host, self._host.lifecycle
+        if lifecycle.state is not State.READY or lifecycle.link is None:
+            then()
+            return
+
+        def tried(told: Json) -> None:
+            problem = told.get("problem")
+            if not problem:
+                then()
+                return
+            _, cause, remedy = Problem.from_event(problem).describe(host.settings.language)
+            turn.refuse(self._words.no_start(turn.switch.profile, cause, remedy))
+
+        hosts = (*lifecycle.granted_hosts, *turn.switch.hosts)
+        own = PersonsOwn(dict(lifecycle.own_limits), lifecycle.granted_limits, hosts)
+        fields = start_request(host.settings, 0, turn.switch.profile, turn.switch.reason, own=own)
+        lifecycle.link.request(protocol.OP_TRY, fields, turn.current(tried), CELL_SECONDS)
 
     def _carry(self, turn: Turn, why: str, *, asks: bool) -> None:
         """Save the variables first; the old sandbox goes only once that has worked, and what is left is agreed to."""
@@ -158,7 +182,11 @@ class ProfileSwitch:
         self._host.carrying.save(self._progress(turn.cell, "saved"), turn.current(saved))
 
     def _start_afresh(self, turn: Turn, why: str, cargo: Cargo | None) -> None:
-        host = self._host
+        self._if_it_starts(turn, lambda: self._replace(turn, why, cargo))
+
+    def _replace(self, turn: Turn, why: str, cargo: Cargo | None) -> None:
+        host, former = self._host, self._host.lifecycle.profile
+        lost = host.lifecycle.state is State.READY
         before = host.lifecycle.granted_hosts
         shown = list(host.lifecycle.ready.get("mounts") or ())
         host.lifecycle.granted_hosts = tuple(dict.fromkeys((*before, *turn.switch.hosts)))
@@ -173,7 +201,9 @@ class ProfileSwitch:
         def done(succeeded: bool) -> None:
             if not succeeded:
                 host.lifecycle.granted_hosts = before
-            if succeeded and cargo is not None:
+                self._failed(turn, former if lost else "")
+                return
+            if cargo is not None:
 
                 def loaded(taken: Cargo) -> None:
                     turn.cell.displays.append(host.magics.switched(turn.switch, why, taken))
@@ -182,14 +212,27 @@ class ProfileSwitch:
 
                 host.carrying.load(cargo, self._progress(turn.cell, "loaded"), turn.current(loaded))
                 return
-            if succeeded:
-                turn.cell.displays.append(host.magics.switched(turn.switch, why))
-                gone()
+            turn.cell.displays.append(host.magics.switched(turn.switch, why))
+            gone()
             turn.done()
 
         host.lifecycle.switch(
             turn.switch.profile, turn.switch.reason, host.execution.last_count + 1, turn.current(done)
         )
+
+    def _failed(self, turn: Turn, former: str) -> None:
+        """Fail the cell whose fresh sandbox could not be set up, in place of the one under ``former`` ("": none)."""
+        host = self._host
+        problem = host.lifecycle.problem
+        if problem is None:
+            turn.done()
+            return
+        error = problem.error(host.settings.language)
+        if former:
+            gone = self._words.gone(former, again=former != turn.switch.profile)
+            error["evalue"] += f" {gone}"
+            error["traceback"].append(gone)
+        host.cell_start.refuse(turn.cell, error)
 
     def _progress(self, cell: Cell, what: str) -> Callable[[int, int, int], None]:
         """Return what shows how far it is, in one display of the cell; nothing is shown of what is done at once."""

@@ -142,6 +142,24 @@ class SwitchWords:
             f"配置保持不变：“{profile}”需要全新的沙箱（{why}）。变量未受影响。",
         )
 
+    def no_start(self, profile: str, cause: str, remedy: str) -> str:
+        """Return what is said where a fresh sandbox is known not to start, so that the old one was kept."""
+        hint = f" HINT → {remedy}" if remedy else ""
+        return self._say(
+            f"no sandbox can be set up under the profile {profile!r}, so that the one there is was kept with all its "
+            f"variables. {cause}{hint}",
+            f"无法以配置“{profile}”建立沙箱，因此保留了原沙箱及其所有变量。{cause}{hint}",
+        )
+
+    def gone(self, former: str, *, again: bool) -> str:
+        """Return what is said behind a start that failed; ``again``: whether the one of before can be had anew."""
+        return self._say(
+            "The sandbox of before has ended, and its variables with it."
+            + (f" %sentinel_profile {former} starts a fresh one as it was." if again else ""),
+            "原沙箱已经结束，其变量也随之消失。"
+            + (f"输入 %sentinel_profile {former} 可按原来的配置启动新沙箱。" if again else ""),
+        )
+
     def not_saved(self, fault: Left) -> str:
         """Return what is said where the variables could not be saved."""
         shown = fault.said(chinese=self._chinese)

@@ -28,6 +28,8 @@ MAXIMUM_DESCRIPTORS = 64
 """The most file descriptors on one packet: one for each held folder, which the host keeps (leftovers.py)."""
 
 OP_START = "start"
+OP_TRY = "try"
+"""Asks what a start (whose fields it has) would fail by, while the sandbox in use goes on: ``problem``, else empty."""
 OP_BEGIN_CELL = "begin_cell"
 OP_END_CELL = "end_cell"
 OP_INTERRUPT = "interrupt"

@@ -42,6 +42,7 @@ class Service:
         self._poll.register(self._wake_reader, select.POLLIN)
         self._succession = Succession(self._poll)
         self._session = Session(self._host, self._poll, package_directory)
+        self._package_directory = package_directory
         self._left = False
         self._goodbye: object = None
         self._stopping = False
@@ -53,6 +54,7 @@ class Service:
         session = self._session
         self._operations: dict[str, Callable[[object, dict[str, Any]], None]] = {
             protocol.OP_START: self._session.start,
+            protocol.OP_TRY: self._try_start,
             protocol.OP_BEGIN_CELL: session.begin_cell,
             protocol.OP_END_CELL: session.end_cell,
             protocol.OP_EXPLAIN: session.explain,
@@ -185,6 +187,15 @@ class Service:
             self._host.reply(
                 identifier, ok=False, fields={"message": "the supervisor stumbled over the request"}
             )
+
+    def _try_start(self, identifier: object, message: dict[str, Any]) -> None:
+        """Answer what a start would fail by; where no sandbox is to be kept, the start itself tells."""
+        current, problem = self._session.life.running, {}
+        if current is not None:
+            from sentinel_kernel.supervisor.start_trial import start_fault  # noqa: PLC0415 - for changes alone
+
+            problem = start_fault(current, message, self._package_directory)
+        self._host.reply(identifier, ok=True, fields={"problem": problem})
 
     def _stop(self, identifier: object, message: dict[str, Any]) -> None:
         """End the sandbox; where a server starts the kernel again, have one ready for its next host."""

@@ -262,12 +262,19 @@ def test_a_reset_tries_again_where_there_was_no_sandbox(kernel: HostedKernel) ->
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_switch_that_fails_says_so_in_its_cell(kernel: HostedKernel) -> None:
-    kernel.client.execute("%sentinel_reset\nprint(1)")
-    request = kernel.operation("start")
-    kernel.event("unavailable", **UNAVAILABLE)
-    kernel.answer(request, ok=False)
-    assert kernel.reply()["content"]["ename"] == "SandboxUnavailable"
+@pytest.mark.parametrize("rest", ["", "\nprint(1)"])
+def test_a_switch_that_fails_says_so_in_its_cell(kernel: HostedKernel, rest: str) -> None:
+    for line in ("%sentinel_profile datascience --fresh", "%sentinel_reset"):
+        kernel.client.execute(line + rest)
+        request = kernel.operation("start")
+        kernel.event("unavailable", **UNAVAILABLE)
+        kernel.answer(request, ok=False)
+        told = kernel.reply()["content"]
+        assert told["ename"] == "SandboxUnavailable"
+        assert "No namespaces." in told["evalue"]
+        assert "Allow them." in told["evalue"]
+        # The second time there was none to lose.
+        assert ("its variables with it. %sentinel_profile strict" in told["evalue"]) is ("profile" in line)
 
 
 @pytest.mark.parametrize("frame_bytes", [1, 1000, MIB])

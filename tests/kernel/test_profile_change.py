@@ -230,6 +230,49 @@ def test_folders_can_not_change_in_place_so_nothing_happens_before_it_was_chosen
 
 
 @OWN
+@pytest.mark.parametrize("how", ["", " --carry", " --fresh"])
+def test_profile_whose_folder_is_not_there_costs_no_variable(folder_book: Notebook, how: str) -> None:
+    data = Path(folder_book.data)
+    moved = data.parent.rename(data.parent.with_name("elsewhere"))
+    asked = folder_book.run(f"%sentinel_profile folder{how}", allow_stdin=False)
+    assert asked.reply["ename"] == "UsageError"
+    for words in (
+        f"The folder {data.parent}: No such file or directory",
+        "was kept",
+        "HINT → Make it, or take",
+    ):
+        assert words in asked.reply["evalue"]
+    kept = folder_book.run("%sentinel_profile\nprint(value, lock.locked())")
+    assert kept.text == "{'a': [1, 2]} False\n"
+    moved.rename(data.parent)  # positive control: nothing else was in the way
+    assert folder_book.run("%sentinel_profile folder --carry\nprint(value)").text == "{'a': [1, 2]}\n"
+    # A reset, too, ends nothing that it can't replace.
+    data.parent.rename(moved)
+    reset = folder_book.run("%sentinel_reset", allow_stdin=False)
+    assert "No such file or directory" in reset.reply["evalue"]
+    assert folder_book.run("print(value)").text == "{'a': [1, 2]}\n"
+
+
+@OWN
+@pytest.mark.parametrize("answer", ["c", "f"])
+def test_folder_that_goes_while_the_person_is_asked_costs_no_variable(
+    folder_book: Notebook, answer: str
+) -> None:
+    talk = Conversation(folder_book.client)
+    cell = talk.execute("%sentinel_profile folder\nprint(1)", allow_stdin=True)
+    talk.wait_for_prompt()
+    folder = Path(folder_book.data).parent
+    folder.rename(folder.with_name("elsewhere"))
+    talk.client.input(answer)
+    if answer == "c":  # what is left behind is asked about before
+        talk.wait_for_prompt()
+        talk.client.input("y")
+    assert talk.finish(cell).content["ename"] == "UsageError"
+    assert "No such file or directory" in cell.content["evalue"]
+    assert talk.run("print(value, lock.locked())").text == "{'a': [1, 2]} False\n"
+
+
+@OWN
 def test_less_memory_than_is_in_use_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
     profiles = tmp_path / "config" / "sentinel-kernel" / "profiles"
     profiles.mkdir(parents=True)
