@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.status_page import LIMITS
-from sentinel_kernel.policy.sizes_in_words import size_text
+from sentinel_kernel.policy.sizes_in_words import counted, size_text
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _MOST_CALLS = 6
 
 
-def changed(profile: str, told: Json, *, chinese: bool) -> Json:
-    """Return the bundle of a change in place; ``told`` is the supervisor's answer."""
+def changed(profile: str, told: Json, held: int, *, chinese: bool) -> Json:
+    """Return the bundle of a change in place; ``told`` is the supervisor's answer, ``held`` how many files are held."""
     before, after = told.get("before") or {}, told.get("after") or {}
     rows = [
         ("变量" if chinese else "variables", "保留" if chinese else "kept, and everything that runs"),
@@ -31,6 +31,7 @@ def changed(profile: str, told: Json, *, chinese: bool) -> Json:
     ):
         if calls:
             rows.append((words, _names(calls, chinese=chinese)))
+    rows += _files(told.get("commit"), held, chinese=chinese)
     notes = []
     if told.get("full"):
         label = {field: zh if chinese else english for field, english, zh in LIMITS}
@@ -85,6 +86,33 @@ def why_fresh(told: Json, *, chinese: bool) -> str:
             else f"the filter of the running sandbox is fixed for the calls {names}"
         )
     return ("；" if chinese else "; ").join(parts)
+
+
+def _files(commit: object, held: int, *, chinese: bool) -> list[tuple[str, str]]:
+    """Return the rows of what becomes of files: of new ones, where that is another, and of the ``held`` ones."""
+    if not isinstance(commit, list) or len(commit) != 2 or commit[0] == commit[1]:
+        return []
+    if commit[1] == "none":
+        now = (
+            "保留在沙箱中，等待 %sentinel_commit" if chinese else "held in the sandbox until %sentinel_commit"
+        )
+    else:
+        now = (
+            "数据文件在单元格结束时自动保存"
+            if chinese
+            else "data files are saved by themselves at a cell's end"
+        )
+    rows = [("新文件" if chinese else "new files", now)]
+    if held and commit[0] == "none":
+        many = counted(held, "file")
+        stay = (
+            f"{held} 个文件仍保留在沙箱中；%sentinel_commit 会写入文件夹"
+            if chinese
+            else f"{many} that {'is' if held == 1 else 'are'} held {'stays' if held == 1 else 'stay'} so until "
+            "%sentinel_commit"
+        )
+        rows.append(("已保留的文件" if chinese else "held files", stay))
+    return rows
 
 
 def _shown(field: str, value: object, *, chinese: bool) -> str:

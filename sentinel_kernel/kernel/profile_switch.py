@@ -99,7 +99,8 @@ class ProfileSwitch:
             sizes = told.get("after") or {}
             lifecycle.ready = {**lifecycle.ready, "profile": turn.switch.profile, "sizes": sizes}
             chinese = self._host.settings.language == "zh"
-            turn.cell.displays.append(changed(turn.switch.profile, told, chinese=chinese))
+            held = self._host.files.held[0]
+            turn.cell.displays.append(changed(turn.switch.profile, told, held, chinese=chinese))
             turn.done()
 
         fields: Json = {"profile": turn.switch.profile}

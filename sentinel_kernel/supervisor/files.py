@@ -53,31 +53,23 @@ class Files(Keeper):
         self._generation = 0
         self._commits = True
         self._process: FilesProcess | None = None
-        self._left: list[FilesProcess] = []
-        """Processes that were let go, and not reaped yet."""
+        self._left: list[FilesProcess] = []  # processes that were let go, and not reaped yet
         self._seen: tuple[int, int, int] | None = None
         """How the layers were when they were looked through; None: they have to be."""
-        self._history = (0, 0)
-        """What of their file system former versions take: blocks, inodes."""
+        self._history = (0, 0)  # what of their file system former versions take: blocks, inodes
         self._held = 0
-        self._stamp = 0
-        """Of the undo journal, as it was told last."""
-        self._unwritten = False
-        """The process alone knows what is in it."""
+        self._stamp = 0  # of the undo journal, as it was told last
+        self._unwritten = False  # the process alone knows what is in it
         self._first = True
         self._token = 0
-        self._asked: dict[int, tuple[object, Reply]] = {}
-        """Token -> the host's request, and whom to answer."""
-        self._settle: Fields | None = None
-        """The end of a cell that is being dealt with."""
+        self._asked: dict[int, tuple[object, Reply]] = {}  # token -> the host's request, and whom to answer
+        self._settle: Fields | None = None  # the end of a cell that is being dealt with
         self._tries = 0
-        self._fault = ""
-        """Why the process failed, in its own words."""
+        self._fault = ""  # why the process failed, in its own words
         self._ending = False
         self._begin_waits = False
         self._quiet = QuietLooks()
-        self._runs = False
-        """Whether a cell does."""
+        self._runs = False  # whether a cell does
         self._settles_change = False
         """Whether the end that is dealt with is of a cell that changed something for sure."""
         self._until = 0.0
@@ -179,6 +171,14 @@ class Files(Keeper):
                 return  # it is being looked at already: such looks pile up for quick cells else
         self._seen = usage
         self._look(self._quiet.take(cell), changed=changed)
+
+    def profile_changes(self) -> None:
+        """Have what is held looked at by the rule so far, where nothing gets out by it: it stays the person's."""
+        usage = usage_of(self._current, self._history)
+        if usage is not None and not self._trial and commit_mode(self._current) == "none":
+            changed, self._seen = usage != self._seen, usage
+            if changed or self._held:
+                self._look(self._quiet.take(), changed=changed)
 
     def _look(self, cell: str, *, changed: bool) -> None:
         """Have what is held looked at, as ``cell`` left it."""

@@ -44,13 +44,11 @@ class Session:
         self._ledger = Ledger(self._send_violation)
         self._keepers: list[Keeper] = []
         self._kept_descriptors: set[int] = set()
-        self._waiting: list[Callable[[], None]] = []
-        """What goes on once no keeper is busy: the rest of a cell's end, and the next cell's begin."""
+        self._waiting: list[Callable[[], None]] = []  # ends and begins of cells, for when no keeper is busy
         self._watchers: Watchers | None = None
         self._files: Files | None = None
         self._host_changes: HostChanges | None = None
-        self._first: StartRequest | None = None
-        """What the host began with."""
+        self._first: StartRequest | None = None  # what the host began with
         self.life = Lifetime(host, poll, package_directory, self._ledger, self._keepers)
 
     @property
@@ -304,9 +302,11 @@ class Session:
     def change_profile(self, identifier: object, message: dict[str, Any]) -> None:
         """Change the running sandbox to another profile; answered with whether that can be done in place."""
         name, told = str(message.get("profile") or ""), {"live": False, "obstacles": []}
-        if self.life.running is not None and self.life.request is not None:
-            used_bytes = self.watchers.meter.used_bytes
-            self.life.request, told = change_profile(self.life.running, self.life.request, name, used_bytes)
+        running, request = self.life.running, self.life.request
+        if running is not None and request is not None:
+            if self._files is not None:
+                self._files.profile_changes()
+            self.life.request, told = change_profile(running, request, name, self.watchers.meter.used_bytes)
             self.watchers.recorder.changed("profile", name, told, self.life.current)
             self.catch_up()  # the next request may be here: what the change takes away is gone before it is served
         self._host.reply(identifier, ok=True, fields=told)

@@ -83,7 +83,8 @@ def change_profile(
     """Change ``current`` to profile ``name``, if that can be done in place; ``used_bytes`` as of :func:`too_full`.
 
     Returns the request that a replacement of the sandbox is made by from now on, and what the host is told: whether
-    it is done (``live``); if so the sizes ``before`` and ``after`` and those that are ``full``, which keep theirs;
+    it is done (``live``); if so the sizes ``before`` and ``after`` and those that are ``full``, which keep theirs, and
+    what gets out by itself before and after (``commit``);
     if not the ``obstacles``: "filesystem", "network", "memory" (then ``in_use``, ``memory_bytes``), names of calls.
     """
     try:
@@ -117,6 +118,7 @@ def change_profile(
         "after": as_dict(after),
         "full": full,
         "own": [name for name, _ in request.limits],
+        "commit": [old.filesystem.commit, profile.filesystem.commit],
         "opened": current.switching.more(profile, old),
         "closed": current.switching.more(old, profile),
     }

@@ -9,7 +9,7 @@ import time
 from collections import deque
 
 from sentinel_kernel.policy.committable import made_anew
-from sentinel_kernel.record import MutableRecord, fresh
+from sentinel_kernel.record import MutableRecord, fresh, replace
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace import person_commit
 from sentinel_kernel.workspace import request as asked
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.policy.committable import Surroundings
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal import Journal, Step
+    from sentinel_kernel.workspace.journal import Journal
+    from sentinel_kernel.workspace.journal_records import Step
     from sentinel_kernel.workspace.layer import Layer
     from sentinel_kernel.workspace.request import FilesRequest
     from sentinel_kernel.workspace.store import StoreSettings
@@ -64,7 +65,9 @@ class Workspace(MutableRecord):
         self.looks.seconds = LOOKS_SECONDS if looks else 0.0
         for layer in self.layers.values():
             for change in changes(layer, self.surroundings, self.bounds):
-                yield with_reason(as_own(change, self.journal.own), layer.upper, self.looks)
+                one = with_reason(as_own(change, self.journal.own), layer.upper, self.looks)
+                # What a stricter rule has held is the person's to commit: what is written from then on gets out.
+                yield replace(one, autocommit=False) if one.autocommit and self.journal.stays(one) else one
 
     def held(self) -> Tracked:
         """Return what is held, as much as the journal keeps track of."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.workspace.answering import Workspace
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal import Key, Path, Step
+    from sentinel_kernel.workspace.journal_records import Key, Path, Step
     from sentinel_kernel.workspace.store import StoreSettings
 
 _PROGRESS_SECONDS = 0.5
@@ -49,7 +49,9 @@ class CellEnds:
         """Deal with what is held at the end of a cell; call :meth:`keep` once the cell may be answered."""
         found, journal = Tally(), self._workspace.journal
         now = Tracked()
-        for change in self._workspace.walk(looks=message.get("commit") == "new"):
+        lets_out = message.get("commit") == "new"
+        journal.ruled(lets_out=lets_out)
+        for change in self._workspace.walk(looks=lets_out):
             found.add(change)
             if not now.take(change):
                 journal.incomplete = True
@@ -57,7 +59,7 @@ class CellEnds:
         step = journal.note(str(message.get("cell") or ""), now)
         outcome = Outcome()
         committed: dict[Path, Key] = {}
-        if message.get("commit") == "new" and any(change.autocommit for change in now.values()):
+        if lets_out and any(change.autocommit for change in now.values()):
             again = [one for one in now.values() if one.autocommit and one.kind == kinds.CHANGED]
             if again:
                 self._keep_host(again)
@@ -70,7 +72,7 @@ class CellEnds:
         folders = {path for layer, path in committed if now[layer, path].is_folder}  # files are told of
         sizes = sum(max(0, now[path].size) for path in committed)
         held, size = found.held - len(committed), found.bytes - sizes
-        waiting = _waiting(now, step) if message.get("commit") == "new" else []
+        waiting = _waiting(now, step) if lets_out else []
         risk, risk_bytes = self._look_at_risk(held, size)
         leaving = self._look_at_store()
         self.worth_telling = bool(

@@ -12,8 +12,18 @@ import json
 import os
 
 from sentinel_kernel.linux.acting import acting_as
-from sentinel_kernel.record import MutableRecord, Record, fresh
+from sentinel_kernel.record import replace
 from sentinel_kernel.workspace.journal_file import MOST_BYTES, JournalFile, UnreadableError
+from sentinel_kernel.workspace.journal_records import (
+    Entry,
+    Seen,
+    Step,
+    entry_of,
+    fields_of,
+    key_in,
+    plain_of,
+    seen_of,
+)
 from sentinel_kernel.workspace.layer import folder_of, open_plain
 from sentinel_kernel.workspace.sparse import copy_content
 from sentinel_kernel.workspace.tracked import MOST_PATHS, may_be_cut
@@ -24,10 +34,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.workspace.change import Change
+    from sentinel_kernel.workspace.journal_records import Key, Path
     from sentinel_kernel.workspace.layer import Layer
-
-    Key = tuple[int, int, int, int]
-    Path = tuple[str, str]
 
 MOST_STEPS = 50
 _OWN_CHARACTERS = 400  # files with longer paths are written again once the person has said so
@@ -40,50 +48,6 @@ MOST_ENTRIES = 100_000
 """Of all steps together."""
 _ENVELOPE_BYTES = 1024
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
-
-
-class Seen(Record):
-    """A change as a cell left it; ``version`` is the copy of its content, empty where there is none."""
-
-    kind: str
-    is_folder: bool
-    key: Key
-    version: str = ""
-    mode: int = 0o644
-
-
-class Entry(MutableRecord):
-    """What one cell did to one path: from ``before`` (None: as the host has it) to ``after`` (its cell_key)."""
-
-    layer: str
-    path: str
-    before: Seen | None
-    after: Key
-    committed: Key | None = None
-    """Of the host's file, where the cell's was committed (inode, size, mtime, ctime); ABSENT: it was deleted."""
-    replaced: Seen | None = None
-    """The host's file that the commit took the place of; ``version`` is empty where it was not kept."""
-    is_folder: bool = False
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether what was there before is known, so that it can be brought back."""
-        before, replaced = self.before, self.replaced
-        if replaced is not None and self.committed is not None and not replaced.version:
-            return False
-        return before is None or before.kind == "deleted" or before.is_folder or bool(before.version)
-
-
-class Step(MutableRecord):
-    """What one cell did."""
-
-    cell: str
-    entries: list[Entry] = fresh(default_factory=list)
-
-    @property
-    def is_commit(self) -> bool:
-        """Whether a person's commit did it; a dry run's has no cell either."""
-        return not self.cell and all(entry.committed is not None for entry in self.entries)
 
 
 class Journal:
@@ -103,6 +67,8 @@ class Journal:
         """The oldest first."""
         self.own: dict[Path, Key] = {}
         """The host's files that were committed by themselves, and that nobody else has changed."""
+        self.holds = False
+        """By the rule of the last end nothing gets out by itself: what is held then :attr:`Seen.stays`."""
         self.incomplete = False
         """There was more than is kept track of."""
         self.stamp = 0
@@ -159,7 +125,8 @@ class Journal:
             if old is not None and (old.kind, old.key) == (change.kind, change.cell_key):
                 following[layer, path] = old
                 continue
-            following[layer, path] = self._copied(layers[layer], change)
+            fresh = self._copied(layers[layer], change)
+            following[layer, path] = replace(fresh, stays=True) if self.holds or self.lost else fresh
         self.seen, self._following = following, {}
         self._cut, self._cut_now = self._cut_now or may_be_cut(now), False
         self.lost = False
@@ -167,6 +134,18 @@ class Journal:
         self._trim()
         self._shed(0)  # the limit may be a lower one by now
         self.write()
+
+    def ruled(self, *, lets_out: bool) -> None:
+        """Take note of the rule of the end that is dealt with: whether new files get out by themselves."""
+        # Of what is beyond what is kept track of nobody could tell which rule it was held by.
+        self.holds = not lets_out or (self.holds and self._cut)
+
+    def stays(self, change: Change) -> bool:
+        """Tell whether ``change`` was held as it is when nothing got out by itself, or may have been."""
+        seen = self.seen.get((change.layer, change.path))
+        if seen is None:
+            return self.lost or (self._cut and self.holds)
+        return seen.stays and (seen.kind, seen.key) == (change.kind, change.cell_key)
 
     def host_copy(self, layer: Layer, change: Change) -> Seen:
         """Return the host's file of ``change``, with a copy where there is room (:meth:`room`)."""
@@ -319,10 +298,11 @@ class Journal:
             "stamp": self.stamp,
             "incomplete": self.incomplete,
             "cut": self._cut,
+            "holds": self.holds,
             "own": [[*path, key] for path, key in self.own.items()],
-            "seen": [[*path, _plain(seen)] for path, seen in self.seen.items()],
+            "seen": [[*path, plain_of(seen)] for path, seen in self.seen.items()],
         }
-        steps = [_ENCODE([step.cell, [_fields(entry) for entry in step.entries]]) for step in self.steps]
+        steps = [_ENCODE([step.cell, [fields_of(entry) for entry in step.entries]]) for step in self.steps]
         start = _ENCODE(head)
         size = len(start) + sum(map(len, steps))
         while steps and size > MOST_BYTES - _ENVELOPE_BYTES:
@@ -354,47 +334,14 @@ class Journal:
             self.stamp = max(self.stamp, stamp)
 
     def _load(self, document: dict[str, Any]) -> None:
-        seen = {(layer, path): _seen(one) for layer, path, one in document["seen"]}
+        seen = {(layer, path): seen_of(one) for layer, path, one in document["seen"]}
         self.seen = {path: one for path, one in seen.items() if one is not None}
         self.steps = [
-            Step(cell, [_entry(fields) for fields in entries]) for cell, entries in document["steps"]
+            Step(cell, [entry_of(fields) for fields in entries]) for cell, entries in document["steps"]
         ]
-        self.own = {(layer, path): _key(key) for layer, path, key in document["own"]}
+        self.own = {(layer, path): key_in(key) for layer, path, key in document["own"]}
         self._next = int(document["next"])
         self.stamp = int(document["stamp"])
         self.incomplete = bool(document["incomplete"])
         self._cut = bool(document["cut"])
-
-
-def _fields(entry: Entry) -> list[Any]:
-    return [
-        entry.layer,
-        entry.path,
-        _plain(entry.before),
-        entry.after,
-        entry.committed,
-        _plain(entry.replaced),
-        entry.is_folder,
-    ]
-
-
-def _plain(seen: Seen | None) -> list[Any] | None:
-    return None if seen is None else [seen.kind, seen.is_folder, seen.key, seen.version, seen.mode]
-
-
-def _seen(plain: list[Any] | None) -> Seen | None:
-    if plain is None:
-        return None
-    kind, is_folder, key, version, mode = plain
-    return Seen(kind, is_folder, _key(key), version, mode)
-
-
-def _entry(fields: list[Any]) -> Entry:
-    layer, path, before, after, committed, replaced, is_folder = fields
-    key = None if committed is None else _key(committed)
-    return Entry(layer, path, _seen(before), _key(after), key, _seen(replaced), is_folder)
-
-
-def _key(numbers: list[int]) -> Key:
-    inode, size, modified, changed = numbers
-    return inode, size, modified, changed
+        self.holds = bool(document["holds"])

@@ -7,7 +7,8 @@ import errno
 
 from sentinel_kernel.linux import mounts
 from sentinel_kernel.workspace import change as kinds
-from sentinel_kernel.workspace.journal import ABSENT, Entry, Seen, Step
+from sentinel_kernel.workspace.journal import ABSENT
+from sentinel_kernel.workspace.journal_records import Entry, Seen, Step
 from sentinel_kernel.workspace.layer import folder_of, status_of
 from sentinel_kernel.workspace.marks import key_of
 from sentinel_kernel.workspace.tracked import MOST_PATHS
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal import Journal, Key, Path
+    from sentinel_kernel.workspace.journal import Journal
+    from sentinel_kernel.workspace.journal_records import Key, Path
     from sentinel_kernel.workspace.layer import Layer
 
 _BLOCK_BYTES = 4096

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.workspace.answering import Workspace
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal import Entry, Path
+    from sentinel_kernel.workspace.journal_records import Entry, Path
 
     Json = dict[str, Any]
 

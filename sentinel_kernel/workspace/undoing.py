@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal import Entry, Journal, Key, Path, Seen, Step
+    from sentinel_kernel.workspace.journal import Journal
+    from sentinel_kernel.workspace.journal_records import Entry, Key, Path, Seen, Step
     from sentinel_kernel.workspace.layer import Layer
 
 

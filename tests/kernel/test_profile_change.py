@@ -273,6 +273,48 @@ def test_folder_that_goes_while_the_person_is_asked_costs_no_variable(
 
 
 @OWN
+def test_files_that_were_held_stay_the_persons_under_a_profile_that_saves_new_ones(tmp_path: Path) -> None:
+    work, places = tmp_path / "work", {"XDG_DATA_HOME": str(tmp_path / "data"), "SENTINEL_SPARE": "off"}
+    with notebook(tmp_path, **places) as book:
+        book.run(
+            "def behind(comm, message):\n    with open('behind.csv', 'w') as file:\n        file.write('strict')\n"
+            "get_ipython().kernel.comm_manager.register_target('behind', behind)\n"
+            "open('early.csv', 'w').write('strict')"
+        )
+        # What is written behind a cell's end, which nobody has looked at yet, is of the old rule too.
+        opening = {"comm_id": "1", "target_name": "behind", "data": {}}
+        message = book.client.session.msg("comm_open", opening)
+        book.client.shell_channel.send(message)
+        idle = {"execution_state": "idle"}
+        while (told := book.client.get_iopub_msg(timeout=SECONDS))["content"] != idle or (
+            told["parent_header"]["msg_id"] != message["header"]["msg_id"]
+        ):
+            pass
+        changed = book.run("%sentinel_profile datascience\nopen('late.csv', 'w').write('datascience')")
+        page = " ".join(changed.bundles("text/plain")[0].split())
+        assert "new files data files are saved by themselves" in page
+        assert "held files 1 file that is held stays so until %sentinel_commit" in page
+        assert book.run("1").reply["status"] == "ok"
+        assert {path.name for path in work.iterdir()} == {"late.csv"}
+        listed = book.run("%sentinel_files").bundles("text/plain")[0]
+        assert "early.csv" in listed
+        assert "behind.csv" in listed
+        back = book.run("%sentinel_profile strict\nopen('strict.csv', 'w').write('x')")
+        assert "held in the sandbox until %sentinel_commit" in " ".join(back.bundles("text/plain")[0].split())
+        assert book.run("%sentinel_profile datascience\n1").reply["status"] == "ok"
+        # Positive control: what is written from here on is saved, and so is what the person commits.
+        assert book.run("open('early.csv', 'a').write(', and more')").reply["status"] == "ok"
+        assert book.run("1").reply["status"] == "ok"
+        assert {path.name for path in work.iterdir()} == {"late.csv", "early.csv"}
+        commit = book.send("%sentinel_commit strict.csv", allow_stdin=True)
+        assert "strict.csv" in book.client.get_stdin_msg(timeout=SECONDS)["content"]["prompt"]
+        book.client.input("y")
+        assert book.collect(commit)[0].reply["status"] == "ok"
+        assert (work / "strict.csv").read_text() == "x"
+        assert not (work / "behind.csv").exists()
+
+
+@OWN
 def test_less_memory_than_is_in_use_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
     profiles = tmp_path / "config" / "sentinel-kernel" / "profiles"
     profiles.mkdir(parents=True)

@@ -14,6 +14,7 @@ from sentinel_kernel.workspace import answering, cell_end, launching, listing
 from sentinel_kernel.workspace.cell_end import CellEnds
 from sentinel_kernel.workspace.deleted_folder import contents_of
 from sentinel_kernel.workspace.host_folder import sweep_below
+from sentinel_kernel.workspace.journal import Journal
 from sentinel_kernel.workspace.store import StoreSettings
 from sentinel_kernel.workspace.undoing import undo
 
@@ -36,6 +37,40 @@ def test_folders_are_no_files_that_were_saved(workspace: Workspace, tmp_path: Pa
         (tmp_path / "upper/o" / name).write_text("x")
     ended = ends_of(workspace, tmp_path).end({"cell": "1", "commit": "new"}, lambda *_: None)
     assert (ended.committed_count, set(ended.committed)) == (2, {"o/1.csv", "o/2.txt"})
+
+
+def test_what_a_stricter_rule_has_held_is_the_persons_whatever_the_rule_is_by_now(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    (upper / "o").mkdir()
+    for name in ("early.csv", "again.csv", "o/early.csv", "o/again.csv"):
+        (upper / name).write_text("strict")
+
+    def cell(rule: str) -> set[str]:
+        # Each by a process of its own: it rests between cells.
+        stamp, history = workspace.journal.stamp, os.open(tmp_path / "history", os.O_RDONLY | os.O_DIRECTORY)
+        workspace.journal = Journal(history, None, stamp)
+        ends = ends_of(workspace, tmp_path)
+        ended = ends.end({"cell": "1", "commit": rule}, lambda *_: None)
+        ends.keep()
+        os.close(history)
+        assert not ended.failed
+        return set(ended.committed)
+
+    assert cell("none") == set()
+    assert cell("new") == set()
+    assert cell("new") == set()
+    for name in ("again.csv", "late.csv", "o/again.csv"):
+        (upper / name).write_text("by the new rule")
+    assert cell("new") == {"again.csv", "late.csv", "o/again.csv"}
+    assert cell("new") == set()
+    assert sorted(str(path.relative_to(lower)) for path in lower.rglob("*.csv")) == [
+        "again.csv",
+        "late.csv",
+        "o/again.csv",
+    ]
+    assert "early.csv" in {change.path for change in workspace.held().values()}
 
 
 def test_an_undo_takes_no_file_of_the_persons_own(
