@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json
 
 
+_FOR_A_SANDBOX = (FilesWanted, LimitChange, MountWanted, NetworkWanted)
+"""What can't be done where there is none."""
+
+
 class CellStart:
     """Starts cells. A step that waited for an answer is void when the beginning was called off meanwhile."""
 
@@ -97,7 +101,7 @@ class CellStart:
         while actions:
             action = actions.pop(0)
             problem = self._host.lifecycle.problem
-            if problem is not None and isinstance(action, (FilesWanted, MountWanted, NetworkWanted)):
+            if problem is not None and isinstance(action, _FOR_A_SANDBOX):
                 self.refuse(cell, problem.error(self._host.settings.language))
                 return
             if isinstance(action, Switch):
@@ -222,11 +226,13 @@ class CellStart:
                 cell.displays.append(page)
             self._act(cell, rest)
 
+        refuse = self._refusing(cell, "UsageError", rest)
+
         def permitted(why: str) -> None:
             if why:
-                self._refusing(cell, "UsageError", rest)(why)
+                refuse(why)
             else:
-                self._host.limits.change(change, self._current(cell, done))
+                self._host.limits.change(change, self._current(cell, done), self._current(cell, refuse))
 
         self._host.limits.permit(cell, change, self._current(cell, permitted))
 

@@ -294,13 +294,15 @@ def _parts(name: str, row: Json, told: Json, *, chinese: bool) -> list[str]:
     return parts
 
 
-def unchanged_page(told: Json, *, chinese: bool) -> Json:
-    """Return the bundle that tells that limits could not be set, and why."""
+def unchanged(told: Json, *, chinese: bool) -> str:
+    """Return what a cell is told whose limits could not be set, and why."""
     unheld = [name for name, (field, *_) in NAMES.items() if field in (told.get("unheld") or ())]
     none_runs = "没有正在运行的沙箱" if chinese else "no sandbox runs"
     reason = str(told.get("message") or none_runs)[:500]
     if unheld:
         reason = UNHELD[str(told.get("io_obstacle"))][chinese].format(", ".join(unheld))
+    if told.get("beyond"):
+        reason = "超出此内核的上限" if chinese else "they go beyond this kernel's ceiling"
     if (in_use := told.get("in_use")) is not None:
         shown = amount(in_use, "bytes", chinese=chinese)
         reason = (
@@ -308,8 +310,9 @@ def unchanged_page(told: Json, *, chinese: bool) -> Json:
             if chinese
             else f"{shown} are in use; delete what is no longer needed (del, gc) or choose more than that"
         )
-    rows = [("限制" if chinese else "limits", f"未改动：{reason}" if chinese else f"not changed: {reason}")]
-    return rendering.table_bundle("Sentinel：限制" if chinese else "Sentinel: limits", rows, [])
+    if chinese:
+        return f"限制未改动：{reason.rstrip('。')}。"
+    return f"the limits were not changed: {reason.rstrip('.')}."
 
 
 def changed_page(told: Json, profile: str, *, chinese: bool) -> Json:

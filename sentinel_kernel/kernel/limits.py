@@ -210,27 +210,35 @@ class Limits:
         )
         host.questions.ask(cell, prompt, YES, said)
 
-    def change(self, change: LimitChange, done: Callable[[Json], None]) -> None:
-        """Have limits set, or listed; ``done`` gets the page that tells of it, empty where there is no sandbox."""
+    def change(
+        self, change: LimitChange, done: Callable[[Json], None], refuse: Callable[[str], None]
+    ) -> None:
+        """Have limits set, or listed; ``done`` gets the page that tells of it, ``refuse`` why they were not set.
+
+        Where there is no sandbox yet, the page is empty.
+        """
         lifecycle = self._host.lifecycle
-        if lifecycle.state is not State.READY or lifecycle.link is None:
-            done({})
-            return
-        from sentinel_kernel.kernel.limit_magic import changed_page, limits_page, unchanged_page  # noqa: PLC0415 - seldom
+        from sentinel_kernel.kernel import limit_magic  # noqa: PLC0415 - seldom
 
         chinese = self._host.settings.language == "zh"
+        if lifecycle.state is not State.READY or lifecycle.link is None:
+            if change.limits or change.drop:
+                refuse(limit_magic.unchanged({}, chinese=chinese))
+            else:
+                done({})
+            return
 
         def answered(told: Json) -> None:
             if change.limits or change.drop:
                 if told.get("live") is True:
                     lifecycle.own_limits = dict(told.get("own") or {})
                     lifecycle.ready = {**lifecycle.ready, "sizes": told.get("after") or {}}
-                    done(changed_page(told, lifecycle.profile, chinese=chinese))
+                    done(limit_magic.changed_page(told, lifecycle.profile, chinese=chinese))
                 else:
-                    log(f"Limits were not changed: {str(told.get('message') or 'no sandbox runs')[:500]}")
-                    done(unchanged_page(told, chinese=chinese))
+                    log(limit_magic.unchanged(told, chinese=False))
+                    refuse(limit_magic.unchanged(told, chinese=chinese))
             else:
-                done(limits_page(told, lifecycle.profile, chinese=chinese))
+                done(limit_magic.limits_page(told, lifecycle.profile, chinese=chinese))
 
         fields: Json = {"limits": dict(change.limits), "drop": list(change.drop)}
         fields["granted"] = list(lifecycle.granted_limits)

@@ -248,6 +248,8 @@ def test_without_a_sandbox_everything_is_answered(tmp_path: Path, language: str)
     client.execute("%sentinel_status")
     content = kernel.reply()["content"]
     assert content["status"] == "ok"
+    client.execute("%sentinel_limit memory=4G")
+    assert kernel.reply()["content"]["ename"] == "SandboxUnavailable"
     kernel.close()
 
 

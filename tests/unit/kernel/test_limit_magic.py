@@ -14,7 +14,7 @@ from sentinel_kernel.kernel.limit_magic import (
     changed_page,
     limits_page,
     read_line,
-    unchanged_page,
+    unchanged,
 )
 from sentinel_kernel.kernel.limit_signs import signs
 from sentinel_kernel.kernel.profile_change import why_fresh
@@ -173,19 +173,21 @@ def test_why_the_speed_of_a_disk_is_not_held_is_said(
     assert all(shown in line for line in lines)
     assert [one["held"] for one in page[LIMITS_TYPE]["limits"]] == [True] * 11 + [False] * 2
     answer = {"live": False, "unheld": ["io_read_bytes"], "io_obstacle": obstacle}
-    text = unchanged_page(answer, chinese=chinese)["text/plain"]
+    text = unchanged(answer, chinese=chinese)
     assert "io_read" in text
-    assert why in " ".join(text.split())
+    assert why in text
     assert "io_read=50M" in help_page(chinese=chinese)["text/plain"]
 
 
 @pytest.mark.parametrize("chinese", [False, True])
 def test_memory_in_use_is_named_where_less_was_asked_for(*, chinese: bool) -> None:
     told = {"live": False, "in_use": 332 << 20}
-    text = " ".join(unchanged_page(told, chinese=chinese)["text/plain"].split())
+    text = unchanged(told, chinese=chinese)
     wanted = "332 MiB are in use; delete what is no longer needed (del, gc) or choose more than that"
     assert (
-        "未改动：内存已使用 332 MiB；请删除不再需要的内容（del、gc），或设定更大的值" if chinese else wanted
+        "限制未改动：内存已使用 332 MiB；请删除不再需要的内容（del、gc），或设定更大的值"
+        if chinese
+        else wanted
     ) in text
     told = {"live": False, "obstacles": ["memory"], "in_use": 332 << 20, "memory_bytes": 200 << 20}
     why = why_fresh(told, chinese=chinese)
