@@ -50,6 +50,11 @@ class FilesEntry:
             if not held and self._notices is not None:
                 self._notices.nothing_held()
 
+    def show_late(self, cell: Cell) -> None:
+        """Show in ``cell``, which has just begun, what was told behind the end of the last one."""
+        if self._notices is not None:
+            self._notices.show_late(cell)
+
     def run(
         self,
         cell: Cell,

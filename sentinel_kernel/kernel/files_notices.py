@@ -1,7 +1,8 @@
 """What a cell's end tells of files: that some are held, were saved, changed on both sides; each once, in the cell.
 
 Where nobody is there to read it (nbclient, papermill) it goes to the log alone: what such a run saves is the same
-each time. What is held is said again by the gauge alone, and the notice of it goes when nothing is.
+each time. What is held is said again by the gauge alone, and the notice of it goes when nothing is. What is found out
+behind a cell's idle, where no frontend shows it any more, is shown in the next cell.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from sentinel_kernel.kernel import files_words, rendering, store_words
 from sentinel_kernel.kernel.log import log
 
 if TYPE_CHECKING:
+    from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.wire import Json, Part
     from sentinel_kernel.kernel.words import Words
@@ -32,6 +34,8 @@ class FilesNotices:
         self._logged: set[str] = set()
         self._held_at: list[tuple[str, Part]] = []
         """Where it stands that files are held: display id, and the header of the cell's request."""
+        self._late: dict[str, tuple[Words, list[str], int]] = {}
+        """What the next cell shows, by what it is about."""
         self._conflicts: dict[str, None] = {}
         self._own_folders: set[str] = set()
         """Of the sandbox's own, of which it was said that what lies there goes with it."""
@@ -48,8 +52,9 @@ class FilesNotices:
                 del self._conflicts[next(iter(self._conflicts))]
         self._store(event)
         held, waits = _number(event, "held"), self._waiting(event)
-        if held > _number(event, "waiting_count") and "held" not in self._said and not waits:
-            self._note_held(self._once("held", files_words.held(held, _number(event, "bytes")), [], 0))
+        # What could not be saved is held, which was said with what helps: a commit would fail as well.
+        if held > _number(event, "waiting_count") and not waits and not event.get("failed"):
+            self._once("held", files_words.held(held, _number(event, "bytes")), [], 0)
 
     def not_looked_at(self, why: str) -> None:
         """Say once that nobody could look at what cells changed; ``why`` goes to the log alone."""
@@ -66,7 +71,7 @@ class FilesNotices:
             return
         fresh = [path for path in paths if os.path.dirname(path) in folders]
         number = count if isinstance(count, int) and len(fresh) == len(paths) else len(fresh)
-        if self._show(files_words.in_own(place, number), fresh, number, place) is not None:
+        if self._show(files_words.in_own(place, number), fresh, number, place):
             self._own_folders |= folders
 
     def _waiting(self, event: Json) -> bool:
@@ -78,15 +83,12 @@ class FilesNotices:
             count = len(paths)
             if all(entry.get("why") == code for entry in entries):
                 count = max(count, _number(event, "waiting_count"))
-            self._note_held(self._once(f"waits {code}", files_words.waiting(count, code), paths, count))
+            self._once(f"waits {code}", files_words.waiting(count, code), paths, count)
         return len(self._said) > said
-
-    def _note_held(self, place: tuple[str, Part] | None) -> None:
-        if place is not None:
-            self._held_at.append(place)
 
     def nothing_held(self) -> None:
         """Take the notice that files are held away again: it is not so any more."""
+        self._late = {about: late for about, late in self._late.items() if not _says_held(about)}
         while self._held_at:
             display_id, header = self._held_at.pop()
             self._host.outbox.display({}, header, display_id, update=True)
@@ -106,30 +108,46 @@ class FilesNotices:
             paths = [str(entry.get("path")) for entry in failed if entry.get("why") == code]
             self._once(f"failed {code}", files_words.not_saved(len(paths), code), paths, len(paths))
 
-    def _once(self, about: str, words: Words, paths: list[str], count: int) -> tuple[str, Part] | None:
-        if about in self._said:
-            return None
-        shown = self._show(words, paths, count, about)
-        if shown is not None:
+    def _once(self, about: str, words: Words, paths: list[str], count: int) -> None:
+        if about not in self._said and self._show(words, paths, count, about):
             self._said.add(about)
-        return shown
 
-    def _show(self, words: Words, paths: list[str], count: int, about: str) -> tuple[str, Part] | None:
-        """Show a notice in the newest cell; return where it stands, None where nobody is there to see it."""
-        host = self._host
-        cell = host.execution.newest()
+    def show_late(self, cell: Cell) -> None:
+        """Show in ``cell``, which has just begun, what was told behind the idle of the one before."""
+        if not cell.silent and cell.allow_stdin:
+            late, self._late = self._late, {}
+            for about, (words, paths, count) in late.items():
+                self._show_in(cell, words, paths, count, about)
+
+    def _show(self, words: Words, paths: list[str], count: int, about: str) -> bool:
+        """Show a notice in the newest cell, or the next one; False where nobody is there to see it."""
+        cell = self._host.execution.newest()
         if about not in self._logged:
             self._logged.add(about)
             log(words.message("en"))
         if cell is None or cell.silent or not cell.allow_stdin:
-            return None
+            return False
+        if cell.idle:
+            self._late[about] = words, paths, count
+        else:
+            self._show_in(cell, words, paths, count, about)
+        return True
+
+    def _show_in(self, cell: Cell, words: Words, paths: list[str], count: int, about: str) -> None:
+        host = self._host
         language = host.settings.language
         bundle = rendering.notice_bundle(words, language, "notice")
         if paths:
             _name(bundle, paths, count, chinese=language == "zh")
         display_id = host.displays.new_id()
         host.outbox.display(bundle, cell.request.header, display_id)
-        return display_id, cell.request.header
+        if _says_held(about):
+            self._held_at.append((display_id, cell.request.header))
+
+
+def _says_held(about: str) -> bool:
+    """Tell whether that notice says that files are held."""
+    return about == "held" or about.startswith("waits ")
 
 
 def _name(bundle: Json, paths: list[str], count: int, *, chinese: bool) -> None:

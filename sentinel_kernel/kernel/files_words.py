@@ -358,6 +358,6 @@ def not_saved(count: int, code: object) -> Words:
         f"{files(count, chinese=False)} could not be saved in the notebook's folder "
         f"({reason(code, chinese=False)}), and {'is' if count == 1 else 'are'} held in the sandbox instead.",
         f"{count} 个文件未能保存到笔记本所在文件夹（{reason(code, chinese=True)}），保留在沙箱中。",
-        hint_for(code, chinese=False) or "%sentinel_files lists what is held.",
-        hint_for(code, chinese=True) or "%sentinel_files 会列出待提交的文件。",
+        f"{hint_for(code, chinese=False)} This is said once; %sentinel_files lists what is held.".strip(),
+        f"{hint_for(code, chinese=True)}此提示只出现一次；%sentinel_files 会列出待提交的文件。",
     )

@@ -245,6 +245,7 @@ class WorkerSide:
             host.gauge.cell_begins(cell)
             self._show_pages(cell)
             host.limits.show_late(cell)
+            host.files.show_late(cell)
             host.displays.bring_up_to_date(cell)
         elif msg_type == "clear_output":
             if host.outbox.captures.capture(cell.request.msg_id):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ HOSTILE = (
     "\N{RIGHT-TO-LEFT OVERRIDE}txt.exe",
     "not\udcff utf-8.txt",
 )
+SOMEBODY = 47123
 NOTICE = "application/vnd.sentinel.notice+json"
 
 
@@ -72,6 +74,47 @@ def asked(talk: Conversation, code: str, *answers: str) -> Exchange:
         talk.wait_for_prompt(cell)
         talk.client.input(answer)
     return talk.finish(cell)
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[tuple[Notebook, Path]]:
+    """Return a notebook whose folder may not be written to, and that folder."""
+    work = tmp_path / "work"
+    work.mkdir()
+    if os.geteuid() == 0:
+        os.chown(work, SOMEBODY, SOMEBODY)  # root's cells write as the folder's owner
+    work.chmod(0o555)
+    places = {"XDG_DATA_HOME": str(tmp_path / "data"), "SENTINEL_SPARE": "off"}
+    with notebook(tmp_path, SENTINEL_PROFILE="datascience", **places) as book:
+        yield book, work
+    work.chmod(0o755)
+
+
+def test_a_folder_that_may_not_be_written_to_is_told_without_what_can_not_help(
+    closed: tuple[Notebook, Path],
+) -> None:
+    book, _ = closed
+    first = book.run(f"{writes('x.csv', 'x')}\n{writes('y.csv', 'y')}", allow_stdin=True)
+    [told] = first.bundles(NOTICE)
+    [text] = first.bundles("text/plain")[:2]
+    assert told["kind"] == "notice"
+    assert "2 files could not be saved in the notebook's folder" in text
+    assert "may not be written to" in text
+    assert "%sentinel_commit" not in text
+
+
+def test_what_is_found_out_behind_a_cells_idle_is_shown_in_the_next_one(
+    closed: tuple[Notebook, Path],
+) -> None:
+    book, work = closed
+    book.run(writes("x.csv", "x"), allow_stdin=True)
+    work.chmod(0o755)
+    # Nothing tells the first cell's end of it, so that it does not wait. Clients take nothing more behind an idle.
+    cells = [book.run("1", allow_stdin=True) for _ in range(3)]
+    told = [text for cell in cells for text in cell.bundles("text/plain") if "saved on this machine" in text]
+    assert len(told) == 1
+    assert "x.csv" in told[0]
+    assert (work / "x.csv").read_text() == "x"
 
 
 def test_without_a_person_a_cells_outputs_are_its_own_and_what_asks_is_refused(
