@@ -49,7 +49,10 @@ class Displays:
         """The display ids that are the host's own; the worker may not use them."""
 
         self.waiting: list[Words] = []
-        """Notices from before the first cell, which shows them."""
+        """Notices from before the first cell, or between two cells: the next shows them."""
+
+        self.said: Callable[[Words], None] = lambda _words: None
+        """Told of each of those once it is shown."""
 
         self.refusals = 0
         """How many system calls were refused, repeats and all: what the audit counts."""
@@ -198,14 +201,20 @@ class Displays:
         if cell.advice is not None and cell.began:
             cell.advice.show()
         self._earlier.remember(cell)
-        while self.waiting and cell.began and not cell.silent:
-            self.notice(self.waiting.pop(0), "notice", cell.request.header)
+        self.show_waiting(cell)
         for shown in cell.violations.values():
             if shown.is_behind:
                 self._show(cell, shown)
         if cell.advice is not None and ended:
             cell.advice.ends()
         self._outbox.told.settle(cell.request.header)
+
+    def show_waiting(self, cell: Cell) -> None:
+        """Show in ``cell`` what waits for one, if it has begun and shows anything."""
+        while self.waiting and cell.began and not cell.silent:
+            words = self.waiting.pop(0)
+            self.notice(words, "notice", cell.request.header)
+            self.said(words)
 
     def show_again(self, cell: Cell) -> None:
         """Show the cell's violations again: its outputs were cleared."""

@@ -125,11 +125,12 @@ class Files:
             if not last and "--json" in turn.wanted.options:
                 self._list(turn, pages, page + 1)
                 return
-            whole, own = files_page.joined(pages), self._host.files.own
+            whole, own, named = files_page.joined(pages), self._host.files.own, bool(turn.wanted.paths)
+            earlier = () if named else self._host.files.earlier
             turn.done(
                 files_page.held_data(whole, own)
                 if "--json" in turn.wanted.options
-                else files_page.held_page(whole, own, named=bool(turn.wanted.paths), chinese=self._chinese)
+                else files_page.held_page(whole, own, earlier, named=named, chinese=self._chinese)
             )
 
         self.request(turn, {"do": "list", "paths": list(turn.wanted.paths), "page": page}, answered)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sentinel_kernel.kernel import words
+from sentinel_kernel.kernel.lifecycle import State
+from sentinel_kernel.kernel.log import log
 from sentinel_kernel.supervisor import protocol
 
 if TYPE_CHECKING:
@@ -15,8 +18,14 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.files_notices import FilesNotices
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.kernel.words import Words
 
     Current = Callable[[Callable[..., None]], Callable[..., None]]
+
+_MOST_EARLIER = 3
+"""`sentinel-kernel artifacts list` names them all."""
+
+_TOLD_SECONDS = 60.0
 
 
 class FilesEntry:
@@ -29,6 +38,16 @@ class FilesEntry:
         self._held = (0, 0)
         self._generation = 0
         self._own: Json = {}
+        self.earlier: list[Words] = []
+        """Where the files of the last sandboxes that ended are, the newest last."""
+
+        self._unsaid: list[tuple[Words, str]] = []
+        """Of those what no cell has shown yet, with the folder that they were saved in."""
+
+        self._known: set[str] = set()
+        """The folders that were heard of: a supervisor that takes the place of a killed one tells of them anew."""
+
+        host.displays.said = self._said
         host.lifecycle.told[protocol.EVENT_FILES] = self._told
 
     @property
@@ -54,6 +73,34 @@ class FilesEntry:
         """Show in ``cell``, which has just begun, what was told behind the end of the last one."""
         if self._notices is not None:
             self._notices.show_late(cell)
+
+    def saved(self, path: str, files: int, left_out: int) -> None:
+        """Say where the files of a sandbox that ended are: in a cell that runs, else in the next; and in the log.
+
+        A cell that was answered takes nothing new any more: its client has stopped listening. Where the host ends, the
+        next one is told.
+        """
+        host, told = self._host, words.artifacts(path, files, left_out)
+        log(told.message("en"))
+        if host.lifecycle.state is State.STOPPING or path in self._known:
+            return
+        if path:
+            self._known.add(path)
+        self.earlier = [*self.earlier, told][-_MOST_EARLIER:]
+        self._unsaid.append((told, path))
+        host.displays.waiting.append(told)
+        cell = host.execution.newest()
+        if cell is not None and host.execution.running:
+            host.displays.show_waiting(cell)
+
+    def _said(self, told: Words) -> None:
+        """Have the supervisor note that the person was told, if ``told`` is of saved files: until then it is not so."""
+        paths = [path for words, path in self._unsaid if words is told]
+        self._unsaid = [(words, path) for words, path in self._unsaid if words is not told]
+        link = self._host.lifecycle.link
+        for path in filter(None, paths):
+            if link is not None and not link.gone:
+                link.request(protocol.OP_TOLD, {"path": path}, lambda _reply: None, _TOLD_SECONDS)
 
     def run(
         self,

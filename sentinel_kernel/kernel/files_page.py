@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.kernel.rendering import Part
     from sentinel_kernel.kernel.wire import Json
+    from sentinel_kernel.kernel.words import Words
 
 VERSION = 1
 _ARTIFACT_CHARACTERS = frozenset("0123456789abcdef-")
@@ -32,19 +33,25 @@ _MOST_ROWS = 200
 _MOST_DATA = 1000
 
 
-def held_page(answer: Json, own: Json, *, named: bool = False, chinese: bool) -> Json:
+def held_page(
+    answer: Json, own: Json, earlier: Sequence[Words] = (), *, named: bool = False, chinese: bool
+) -> Json:
     """Return the bundle of the table of what is held; ``answer`` is that of ``list``, of paths that were ``named``.
 
-    ``own`` says what lies in the sandbox's own folders (FilesEntry.own), which is held by nothing.
+    ``own`` says what lies in the sandbox's own folders (FilesEntry.own), which is held by nothing; ``earlier`` where
+    the files of sandboxes that have ended are.
     """
     entries = _entries(answer)
     lying, paths = _number(own, "count"), _texts(own, "paths")
     unheld = [files_words.lying_in_own(lying, paths, chinese=chinese)] if lying and not named else []
+    language = "zh" if chinese else "en"
+    for told in earlier:
+        unheld += [told.message(language), f"HINT → {told.hint(language)}"]
     title = "Sentinel：单元格写入的文件" if chinese else "Sentinel: files that cells wrote"
     if not entries:
         nothing = (
-            "没有待提交的文件：笔记本所在文件夹与单元格看到的一致。",
-            "Nothing is held: the notebook's folder is as the cells see it.",
+            "没有待提交的文件：笔记本所在文件夹与单元格现在看到的一致。",
+            "Nothing is held: the notebook's folder is as the cells see it now.",
         )
         said = (files_words.NOTHING_NAMED if named else nothing)[not chinese]
         return rendering.page_bundle(title, [], [said, *unheld])

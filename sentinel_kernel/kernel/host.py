@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import zmq
 
 from sentinel_kernel.errors import ProtocolError, SentinelError
-from sentinel_kernel.kernel import rendering, words
+from sentinel_kernel.kernel import words
 from sentinel_kernel.kernel.audit_page import AuditPage
 from sentinel_kernel.kernel.ceiling import Ceiling
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS, CellCalls
@@ -29,7 +29,6 @@ from sentinel_kernel.kernel.large_frame import Ledger
 from sentinel_kernel.kernel.lifecycle import Lifecycle, State
 from sentinel_kernel.kernel.limits import Limits
 from sentinel_kernel.kernel.live_status import LiveStatus
-from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.loop import Loop
 from sentinel_kernel.kernel.magics import Magics
 from sentinel_kernel.kernel.outbox import Outbox
@@ -275,17 +274,8 @@ class Host:
         self.audit.changed(state)
 
     def files_saved(self, path: str, files: int, left_out: int = 0) -> None:
-        """Say where the files of a sandbox that ended are: in the newest cell, or the next, and in the log."""
-        told = words.artifacts(path, files, left_out)
-        log(told.message("en"))
-        opening, newest = self.execution.opening(), self.execution.newest()
-        if opening is not None:
-            # A magic in it asked for another sandbox: it is shown behind the cell's execute_input.
-            opening.displays.append(rendering.notice_bundle(told, self.settings.language, "notice"))
-        elif newest is None or newest.request.msg_id not in self.execution.running:
-            self.displays.waiting.append(told)  # below a cell that is done clients show nothing any more
-        elif self.lifecycle.state is not State.STOPPING:
-            self.displays.notice(told, "notice", newest.request.header)
+        """Say where the files of a sandbox that ended are, whatever ended it."""
+        self.files.saved(path, files, left_out)
 
     def died_too_often(self) -> None:
         """Give up: the server restarts kernels itself, and stops at its own limit."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 
 from sentinel_kernel.supervisor.held_folders import HeldFolder, HeldFolders
-from sentinel_kernel.workspace.store import artifact_store, take_words
+from sentinel_kernel.workspace.store import artifact_store, open_words, word_was_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from sentinel_kernel.supervisor.current import Current
+    from sentinel_kernel.supervisor.hostlink import HostLink
     from sentinel_kernel.supervisor.lifetime import Lifetime
     from sentinel_kernel.supervisor.saving import Saving
 
@@ -23,8 +24,8 @@ class Leftovers:
         """Save for ``life``."""
         self._life = life
         self._saving: Saving | None = None
-        self._told: set[str] = set()
-        """Which saved folders the host was told of by their own word."""
+        self._told: dict[str, HostLink] = {}
+        """Which host was told of a saved folder; the next one is told anew, unless a person has read it by then."""
 
     @property
     def pending(self) -> bool:
@@ -76,19 +77,26 @@ class Leftovers:
         self._savers().save(held, setup_for_orphans(held, kernel), None)
 
     def tell_of_earlier(self, kernel: str) -> None:
-        """Tell the host, once, of what was saved when its predecessor of the same name ended."""
-        for path, files, left_out in take_words(artifact_store(), kernel):
+        """Tell the host, once, of what was saved under the same name and no person was told of."""
+        for path, files, left_out in open_words(artifact_store(), kernel):
             # It may be one of this supervisor's, which is saved and whose files process has yet to say so.
-            self._told.add(path)
-            fields = {"path": path, "files": files, "bytes": 0, "skipped": [], "left_out": left_out}
-            self._life.host.event("artifacts", fields)
+            if self._told.get(path) is not self._life.host:
+                self._told[path] = self._life.host
+                fields = {"path": path, "files": files, "bytes": 0, "skipped": [], "left_out": left_out}
+                self._life.host.event("artifacts", fields)
+
+    def person_told(self, identifier: object, message: dict[str, Any]) -> None:
+        """Note that a cell of the host's has shown where files were saved."""
+        name = os.path.basename(str(message.get("path")))
+        word_was_given(os.path.join(artifact_store(), name))
+        self._life.host.reply(identifier, ok=True)
 
     def _savers(self) -> Saving:
         if self._saving is None:
             from sentinel_kernel.supervisor.saving import Saving  # noqa: PLC0415 - where files have changed alone
 
             life = self._life
-            self._saving = Saving(lambda: life.host, lambda: life.ending or life.host.gone, self._told)
+            self._saving = Saving(lambda: life.host, self._told)
             life.keepers.append(self._saving)
         return self._saving
 

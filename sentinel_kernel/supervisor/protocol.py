@@ -58,6 +58,9 @@ OP_ANSWERED = "answered"
 OP_WORDS = "words"
 """The words (``semantic_msg``, ``hint``, ``remedy`` ...) that the person was shown for the refusal ``violation``."""
 
+OP_TOLD = "told"
+"""The person was shown where the files of a sandbox that ended are (``path``, as of EVENT_ARTIFACTS)."""
+
 OP_FILES = "files"
 """Lists, compares, commits, discards what cells wrote (``do``; its fields: workspace/request.py)."""
 

@@ -11,11 +11,11 @@ from sentinel_kernel.record import MutableRecord
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.files_process import FilesProcess
 from sentinel_kernel.supervisor.keeper import Keeper
-from sentinel_kernel.workspace.store import word_was_given
+from sentinel_kernel.workspace.store import word_is_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from sentinel_kernel.supervisor.held_folders import HeldFolders
@@ -50,12 +50,9 @@ class _Rescue(MutableRecord):
 class Saving(Keeper):
     """The files of sandboxes that have ended."""
 
-    def __init__(
-        self, host: Callable[[], HostLink], last: Callable[[], bool], told: Container[str] = ()
-    ) -> None:
-        """Tell ``host``; ``last`` tells whether no cell of it is left to say it in, ``told`` has what it knows."""
+    def __init__(self, host: Callable[[], HostLink], told: dict[str, HostLink]) -> None:
+        """Tell ``host``; ``told`` has which host knows of a saved folder."""
         self._host = host
-        self._last = last
         self._told = told
         self._under_way: list[_Rescue] = []
         self._left: list[FilesProcess] = []
@@ -147,12 +144,13 @@ class Saving(Keeper):
     def _saved(self, one: _Rescue, fields: dict[str, Any]) -> None:
         self._under_way.remove(one)
         self._release(one)
-        known = fields.get("again") or fields["path"] in self._told
-        if (fields["path"] or fields["skipped"]) and not known:
-            host, last = self._host(), self._last()
+        host, path = self._host(), fields["path"]
+        # Who saved it before may have had nobody to tell it to: its supervisor was killed.
+        known = self._told.get(path) is host or (fields.get("again") and not word_is_open(path))
+        if (path or fields["skipped"]) and not known:
+            if path:
+                self._told[path] = host
             host.event(protocol.EVENT_ARTIFACTS, fields)
-            if fields["path"] and not last and not host.gone:
-                word_was_given(fields["path"])
 
     def _again(self, one: _Rescue) -> None:
         """It was killed, or has failed, before it was done."""

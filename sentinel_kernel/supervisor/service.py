@@ -71,6 +71,7 @@ class Service:
             protocol.OP_ANSWERED: session.answered,
             protocol.OP_WORDS: session.words,
             protocol.OP_SPARE: session.spare,
+            protocol.OP_TOLD: session.life.leftovers.person_told,
             protocol.OP_STOP: self._stop,
         }
 

@@ -268,7 +268,7 @@ def write_word(path: str, name: str, text: str) -> None:
 
 
 def leave_word(path: str, key: str) -> None:
-    """Note in the saved folder ``path`` that nobody was told of it; :func:`take_words` finds it by ``key``."""
+    """Note in the saved folder ``path`` that nobody was told of it; :func:`open_words` finds it by ``key``."""
     with contextlib.suppress(OSError):  # the files are saved all the same, and the log says where
         write_word(path, _UNTOLD, key)
 
@@ -279,8 +279,13 @@ def word_was_given(path: str) -> None:
         os.unlink(os.path.join(path, _UNTOLD))
 
 
-def take_words(store: str, key: str) -> list[tuple[str, int, int]]:
-    """Return (path, number of files, number left out) of the folders that nobody was told of under ``key``, once."""
+def word_is_open(path: str) -> bool:
+    """Tell whether nobody was told of the saved folder ``path``."""
+    return bool(path) and os.path.exists(os.path.join(path, _UNTOLD))
+
+
+def open_words(store: str, key: str) -> list[tuple[str, int, int]]:
+    """Return (path, number of files, number left out) of the folders that nobody was told of under ``key``."""
     found = []
     try:
         newest = sorted(name for name in os.listdir(store) if not name.startswith(PART))[-_LOOKED_AT:]
@@ -293,7 +298,6 @@ def take_words(store: str, key: str) -> list[tuple[str, int, int]]:
             with open(mark, encoding="utf-8") as file:
                 if file.read(_KEY_CHARACTERS) != key:
                     continue
-            os.unlink(mark)
         except (OSError, ValueError):
             continue  # none of ours, or no longer whole
         manifest = read_manifest(path)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from conversation import Conversation, Exchange
+from kernel_roles import roles
 from live_kernel import notebook
 from waiting import wait_until
 
@@ -295,6 +297,37 @@ def test_a_path_from_where_the_cell_has_gone_is_told_from_the_notebooks_folder(
     done = asked(talk, "%sentinel_commit deep/out.py\nos.chdir('..')", "y")
     assert done.content["status"] == "ok"
     assert (work / "deep" / "out.py").read_text() == "1"
+
+
+@pytest.mark.parametrize("ended_by", ["rule", "rule and restart", "init", "supervisor"])
+def test_where_held_files_are_is_told_whatever_ended_their_sandbox(tmp_path: Path, ended_by: str) -> None:
+    data = {"XDG_DATA_HOME": str(tmp_path / "data"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    with notebook(tmp_path, SENTINEL_SPARE="off", **data) as running:
+        talk = Conversation(running.client)
+        talk.run(writes("keep.py", "1"))
+        assert "keep.py  new" in shown(talk.run("%sentinel_files"))
+        if ended_by.startswith("rule"):
+            killed = talk.run("import ctypes; ctypes.CDLL(None).mount(b'a', b'/mnt', b'tmpfs', 0, 0)")
+            assert killed.content["ename"] == "SandboxDied"
+            assert "keep.py" not in shown(killed)
+        else:
+            os.kill(roles(running.manager.provisioner.pid)[ended_by], signal.SIGKILL)
+        if ended_by.endswith("restart"):
+            running.manager.restart_kernel()
+            running.client.wait_for_ready(60)
+        told: list[str] = []
+
+        def is_told() -> bool:
+            told.append(shown(talk.run("pass")))
+            return "one changed file was saved in" in told[-1]
+
+        wait_until(is_told, "what is saved beside the next cells is told of", 60)
+        assert "sentinel-kernel artifacts restore" in told[-1]
+        listed = shown(talk.run("%sentinel_files"))
+        assert "Nothing is held" in listed
+        assert "one changed file was saved in" in listed
+        assert "saved in" not in shown(talk.run("pass"))
+        assert not (tmp_path / "work/keep.py").exists()
 
 
 def test_files_in_the_sandboxs_own_home_are_told_of_once_for_each_folder(

@@ -135,6 +135,34 @@ def test_kills_by_a_rule_do_not_count_as_a_crash(kernel: HostedKernel) -> None:
     assert kernel.reply()["content"]["status"] == "ok"
 
 
+def test_where_files_were_saved_is_shown_by_the_next_cell_not_by_one_that_was_answered(
+    kernel: HostedKernel, worker: FakeWorker
+) -> None:
+    told = {"path": "/store/20261130-070000-abcdef", "files": 2, "left_out": 0}
+    first = kernel.client.execute("a")
+    worker.take("shell")
+    died(kernel, {"kind": "rule_kill", "detail": "mount"})
+    assert kernel.reply()["content"]["ename"] == "SandboxDied"
+    kernel.wait_arrived(kernel.start_worker(start_id=None))
+    for _ in range(2):  # the second time as a supervisor tells it that was started anew
+        kernel.event("artifacts", **told)
+    second = kernel.client.execute("b")
+    kernel.workers[-1].run_cell()
+    assert kernel.reply()["content"]["status"] == "ok"
+    published: list[dict[str, Any]] = []
+    parents: list[str] = []
+    while parents[-1:] != [second] or published[-1]["content"] != {"execution_state": "idle"}:
+        published.append(kernel.client.get_iopub_msg(timeout=60))
+        parents.append(published[-1]["parent_header"].get("msg_id"))
+    shown = [
+        parent
+        for parent, message in zip(parents, published, strict=True)
+        if "artifacts restore 20261130-070000-abcdef" in str(message["content"])
+    ]
+    assert (first in parents, shown) == (True, [second])
+    assert kernel.operation("told")["path"] == told["path"]
+
+
 @pytest.mark.usefixtures("worker")
 def test_an_interrupt_goes_to_the_supervisor_and_is_answered(kernel: HostedKernel) -> None:
     message = kernel.client.session.msg("interrupt_request", {})

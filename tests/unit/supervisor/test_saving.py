@@ -33,10 +33,15 @@ class Host:
 
     def __init__(self) -> None:
         self.told: list[dict[str, Any]] = []
+        self.replies: list[tuple[object, bool]] = []
 
     def event(self, _name: str, fields: dict[str, Any]) -> None:
         """Note it."""
         self.told.append(fields)
+
+    def reply(self, identifier: object, *, ok: bool) -> None:
+        """Note it."""
+        self.replies.append((identifier, ok))
 
 
 def _no_process() -> int:
@@ -57,7 +62,7 @@ def test_a_fork_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     # The forked process is this one's copy, which may hold more already than a supervisor ever does.
     monkeypatch.setattr(files_process, "MEMORY_BYTES", 8 << 30)
     host = Host()
-    saving = Saving(lambda: host, lambda: False)  # type: ignore[arg-type,return-value]
+    saving = Saving(lambda: host, {})  # type: ignore[arg-type,return-value]
     setup = FilesSetup("k", read_store_settings({"HOME": str(tmp_path)}), Surroundings())
     with monkeypatch.context() as now:
         now.setattr(os, "fork", _no_process)
@@ -91,13 +96,54 @@ def test_what_the_next_start_has_told_of_already_is_not_told_again(
     leftovers._savers().close()
     assert not leftovers.pending
     assert len(host.told) == 1
+    leftovers.tell_of_earlier("k")
+    assert len(host.told) == 1
+
+
+def test_the_next_host_is_told_until_a_person_has_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files_process, "MEMORY_BYTES", 8 << 30)
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", str(tmp_path / "store"))
+    first, second = Host(), Host()
+    life = SimpleNamespace(host=first, ending=False, keepers=[])
+    leftovers = Leftovers(life)  # type: ignore[arg-type]
+    setup = FilesSetup("k", read_store_settings(os.environ), Surroundings())
+    leftovers._savers().save(_held(tmp_path), setup, None)
+    leftovers._savers().close()
+    (told,) = first.told
+    life.host = second
+    leftovers.tell_of_earlier("k")
+    assert [fields["path"] for fields in second.told] == [told["path"]]
+    leftovers.person_told(1, {"path": told["path"]})
+    assert second.replies == [(1, True)]
+    life.host = third = Host()
+    leftovers.tell_of_earlier("k")
+    assert third.told == []
+
+
+def test_what_another_process_has_saved_is_told_where_nobody_was_told_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files_process, "MEMORY_BYTES", 8 << 30)
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", str(tmp_path / "store"))
+    killed, host = Host(), Host()
+    setup = FilesSetup("k", read_store_settings(os.environ), Surroundings())
+    held = _held(tmp_path)
+    for one in (killed, host):
+        saving = Saving(lambda one=one: one, {})  # type: ignore[arg-type,misc]
+        saving.save(held.duplicate(), setup, None)
+        saving.close()
+    held.close()
+    assert len(list((tmp_path / "store").glob("[0-9]*"))) == 1
+    assert [fields["files"] for fields in host.told] == [1]
 
 
 def test_it_is_given_up_where_there_is_no_process_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = Host()
-    saving = Saving(lambda: host, lambda: False)  # type: ignore[arg-type,return-value]
+    saving = Saving(lambda: host, {})  # type: ignore[arg-type,return-value]
     setup = FilesSetup("k", read_store_settings({"HOME": str(tmp_path)}), Surroundings())
     monkeypatch.setattr(os, "fork", _no_process)
     monkeypatch.setattr(module, "_GIVE_UP_SECONDS", 0.0)

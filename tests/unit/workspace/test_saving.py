@@ -12,7 +12,7 @@ import pytest
 from sentinel_kernel.policy import disk_reserve
 from sentinel_kernel.workspace import saving as module
 from sentinel_kernel.workspace.saving import Salvaged, Source, new_name, save
-from sentinel_kernel.workspace.store import StoreSettings, take_words
+from sentinel_kernel.workspace.store import StoreSettings, open_words
 
 MIB = 1 << 20
 
@@ -56,7 +56,7 @@ def test_nothing_is_saved_beyond_the_size_of_the_layer(
     assert (result.left_out, result.skipped) == (1, ["'c': the sandbox's disk limit is reached"])
     manifest = json.loads((Path(result.path) / "manifest.json").read_text())
     assert (manifest["left_out"], manifest["files"]) == (1, 2)
-    assert take_words(str(tmp_path / "store"), "kernel") == [(result.path, 2, 1)]
+    assert open_words(str(tmp_path / "store"), "kernel") == [(result.path, 2, 1)]
 
 
 def test_a_share_of_the_stores_file_system_stays_free(
