@@ -153,7 +153,7 @@ def _written(told: Json, parts: list[Part], notes: list[str], *, chinese: bool) 
         rows = [_row(entry, chinese=chinese) for entry in entries[:_MOST_ROWS]]
         header = ["文件", "更改", "大小"] if chinese else ["file", "change", "size"]
         parts.append(rendering.heading_part(dry_words.say("written", chinese=chinese)))
-        parts.append(rendering.columns_part(header, rows))
+        parts.append(rendering.columns_part(header, rows, first=files_words.PATH_CHARACTERS))
         more = (count if isinstance(count, int) else 0) - len(rows)
         if more > 0:
             notes.append(

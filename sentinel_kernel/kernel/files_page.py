@@ -81,7 +81,7 @@ def held_page(
     header = [zh if chinese else english for english, zh in _COLUMNS]
     if not any(row[-1] for row in rows):
         header, rows = header[:-1], [row[:-1] for row in rows]
-    return rendering.columns_bundle(title, header, rows, notes)
+    return rendering.columns_bundle(title, header, rows, notes, first=files_words.PATH_CHARACTERS)
 
 
 def held_data(answer: Json, own: Json) -> Json:
@@ -120,7 +120,7 @@ def done_page(name: str, answer: Json, *, chinese: bool) -> Json:
     notes: list[str] = []
     paths = [path for path in done.get("paths") or () if isinstance(path, str)]
     if count:
-        rows = [[rendering.printable(path, 160)] for path in paths]
+        rows = [[files_words.shown_path(path)] for path in paths]
         head = f"{files_words.files(count, chinese=chinese)} ({size_text(size)})"
         parts.append(rendering.columns_part([head], rows))
         if count > len(paths):
@@ -193,7 +193,10 @@ def _failed_parts(failed: Json, notes: list[str], *, chinese: bool) -> list[Part
     hints = dict.fromkeys(files_reasons.hint_for(entry.get("why"), chinese=chinese) for entry in entries)
     notes += [f"HINT → {hint}" for hint in hints if hint]
     header = ["文件", "原因"] if chinese else ["file", "why"]
-    return [rendering.heading_part(heading), rendering.columns_part(header, rows)]
+    return [
+        rendering.heading_part(heading),
+        rendering.columns_part(header, rows, first=files_words.PATH_CHARACTERS),
+    ]
 
 
 def _after(name: str, answer: Json, *, chinese: bool) -> list[str]:

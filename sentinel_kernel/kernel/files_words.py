@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json
 
 _NAMED = 8
-_PATH_CHARACTERS = 120
+PATH_CHARACTERS = 120
+_BEGIN_CHARACTERS = 40
 
 KINDS = {
     "new": ("new", "新建"),
@@ -96,13 +97,21 @@ def path_of(entry: Json) -> str:
     path, layer = str(entry.get("path") or "?"), entry.get("layer")
     folder = entry.get("folder")
     if layer not in (None, "", "workspace") and isinstance(folder, str):
-        path = f"{folder}/{path}"
-    return rendering.printable(path, _PATH_CHARACTERS)
+        path = f"{folder.rstrip('/')}/{path}"
+    return shown_path(path)
+
+
+def shown_path(path: object) -> str:
+    """Return a path safe to show; of a long one the middle is cut, as its end tells which file it is."""
+    text = str(path)
+    if len(text) > PATH_CHARACTERS:
+        text = f"{text[:_BEGIN_CHARACTERS]}…{text[_BEGIN_CHARACTERS + 1 - PATH_CHARACTERS :]}"
+    return rendering.printable(text, PATH_CHARACTERS)
 
 
 def named(paths: Sequence[object], count: int, *, chinese: bool, mark: str = "") -> str:
     """Return the first paths, each made safe to show between two of ``mark``, and how many more there are."""
-    safe = [rendering.printable(path, _PATH_CHARACTERS) for path in paths[:_NAMED]]
+    safe = [shown_path(path) for path in paths[:_NAMED]]
     if mark:
         safe = [f"{mark}{path.replace(mark, '?')}{mark}" for path in safe]
     shown = ("、" if chinese else ", ").join(safe)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     """A part of a page: its HTML, all of it ours or escaped, and its lines of plain text."""
 
 _VALUE_CHARACTERS = 200
+_PLAIN_CHARACTERS = 40
 TEXT_CHARACTERS = 2000
 
 _BOX = (
@@ -99,10 +100,15 @@ def table_bundle(title: str, rows: Sequence[tuple[str, str]], notes: Iterable[st
 
 
 def columns_bundle(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Iterable[str] = ()
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Iterable[str] = (),
+    *,
+    first: int = _PLAIN_CHARACTERS,
 ) -> Json:
     """Return the bundle for a table of several columns; in plain text the last one is not padded."""
-    return page_bundle(title, [columns_part(header, rows)], notes)
+    return page_bundle(title, [columns_part(header, rows, first=first)], notes)
 
 
 def page_bundle(title: str, parts: Iterable[Part], notes: Iterable[str] = ()) -> Json:
@@ -128,15 +134,19 @@ def rows_part(rows: Sequence[tuple[str, str]]) -> Part:
     return html, [f"  {padded(name, width)}  {value}" for name, value in rows]
 
 
-def columns_part(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Part:
-    """Return a table of several columns; a wide one can be scrolled."""
+def columns_part(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, first: int = _PLAIN_CHARACTERS
+) -> Part:
+    """Return a table of several columns; a wide one can be scrolled. Plain text has ``first`` letters of the first."""
     table = [list(header), *map(list, rows)]
-    widths = [max(cells(printable(row[index], 40)) for row in table) for index in range(len(header))]
+    most = [first, *([_PLAIN_CHARACTERS] * (len(header) - 1))]
+    most[-1] = _VALUE_CHARACTERS
+    widths = [max(cells(printable(row[index], most[index])) for row in table) for index in range(len(header))]
     widths[-1] = 0
     lines = [
         "  ".join(
-            padded(printable(text, 40 if width else 200), width)
-            for text, width in zip(row, widths, strict=True)
+            padded(printable(text, length), width)
+            for text, length, width in zip(row, most, widths, strict=True)
         )
         for row in table
     ]

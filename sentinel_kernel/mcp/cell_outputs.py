@@ -193,11 +193,19 @@ class CellOutputs(MutableRecord):
         }
 
 
+def _path(entry: Mapping[str, Any]) -> str:
+    """Return a path as it is typed: of the notebook's folder from there, of any other in full."""
+    path, folder = str(entry.get("path")), entry.get("folder")
+    if entry.get("layer") in (None, "workspace") or not isinstance(folder, str):
+        return path
+    return f"{folder.rstrip('/')}/{path}"
+
+
 def held_files(told: Mapping[str, Any]) -> Json:
     """Return how many files are held, and the first of them; their paths are the cell's own words."""
     files = [
         {
-            "path": shortened(str(entry.get("path")), _NAME_CHARACTERS)[0],
+            "path": shortened(_path(entry), _NAME_CHARACTERS)[0],
             "kind": entry.get("kind"),
             "size": entry.get("size"),
             "conflict": entry.get("conflict") is True,

@@ -56,8 +56,8 @@ class Asking:
         self._questioned: set[bytes] = set()
         self.count = 0
 
-    def look_at(self, change: Change) -> None:
-        """Take note of one change."""
+    def look_at(self, change: Change, shown: str) -> None:
+        """Take note of one change; ``shown`` is its path as the person types it."""
         self.count += 1
         wanted = self._questions(change)
         final = 0 if self._keeping.keeps(change) else 1 + change.inside
@@ -69,7 +69,7 @@ class Asking:
             self._options[what] = self._options.get(what, 0) + option
             self._counts[what] = self._counts.get(what, 0) + 1 + change.inside
             named = self._paths.setdefault(what, [])
-            named.append((worst, self.count, change.path))
+            named.append((worst, self.count, shown))
             if len(named) > 2 * asked.NAMED_PATHS:
                 named.sort()
                 del named[asked.NAMED_PATHS :]

@@ -86,21 +86,21 @@ class Tally(MutableRecord):
     conflicts: int = 0
     conflicting: list[str] = fresh(default_factory=list)
 
-    def add(self, change: Change) -> None:
-        """Count one."""
+    def add(self, layer: Layer, change: Change) -> None:
+        """Count one of ``layer``."""
         self.held += 1
         self.bytes += max(0, change.size)
         if change.conflict:
             self.conflicts += 1
             if len(self.conflicting) < asked.NAMED_PATHS:
-                self.conflicting.append(change.path)
+                self.conflicting.append(layer.shown(change.path))
 
 
 def tally(workspace: Workspace) -> Tally:
     """Count what is held."""
     found = Tally()
     for change in workspace.walk(looks=False):
-        found.add(change)
+        found.add(workspace.layers[change.layer], change)
     return found
 
 
@@ -146,7 +146,7 @@ def _list(workspace: Workspace, wanted: FilesRequest, _told: object) -> Json:
                 entries.append(entry)
             else:
                 workspace.bounds.left_out += 1
-        found.add(change)
+        found.add(workspace.layers[change.layer], change)
     return {
         "entries": entries,
         "page": wanted.page,
@@ -187,6 +187,7 @@ def _difference(layer: Layer, change: Change) -> Json:
     return {
         "path": change.path,
         "layer": change.layer,
+        "folder": layer.path,
         "kind": change.kind,
         "conflict": change.conflict,
         "size": change.size,
@@ -202,7 +203,7 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
         if not wanted.paths and made_anew(change.path):
             aside += not change.is_folder
         else:
-            asking.look_at(change)
+            asking.look_at(change, workspace.layers[change.layer].shown(change.path))
     if not asking.count and wanted.paths:
         return unknown(workspace.layers, workspace.walk(looks=False), wanted.paths)
     if asking.open:
@@ -249,7 +250,7 @@ def _discard(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, in
         done.count += 1
         done.bytes += max(0, change.size)
         if len(done.paths) < asked.NAMED_PATHS:
-            done.paths.append(change.path)
+            done.paths.append(workspace.layers[change.layer].shown(change.path))
         if time.monotonic() - last >= _PROGRESS_SECONDS:
             last = time.monotonic()
             told(done.count, -1, done.bytes)
@@ -257,7 +258,8 @@ def _discard(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, in
     def kept(change: Change, error: OSError) -> None:
         failed.failed_count += 1
         if len(failed.failed) < asked.NAMED_PATHS:
-            failed.failed.append((change.path, change.layer, asked.code_of(error)))
+            shown = workspace.layers[change.layer].shown(change.path)
+            failed.failed.append((shown, change.layer, asked.code_of(error)))
 
     meant = _matching(workspace, wanted)
     for change in _discarded(workspace, wanted, meant):

@@ -18,12 +18,13 @@ from sentinel_kernel.workspace.tracked import Tracked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from sentinel_kernel.workspace.answering import Workspace
     from sentinel_kernel.workspace.change import Change
     from sentinel_kernel.workspace.journal_records import Key, Path, Step
+    from sentinel_kernel.workspace.layer import Layer
     from sentinel_kernel.workspace.store import StoreSettings
 
 _PROGRESS_SECONDS = 0.5
@@ -52,7 +53,7 @@ class CellEnds:
         lets_out = message.get("commit") == "new"
         journal.ruled(lets_out=lets_out)
         for change in self._workspace.walk(looks=lets_out):
-            found.add(change)
+            found.add(self._workspace.layers[change.layer], change)
             if not now.take(change):
                 journal.incomplete = True
         unknown = journal.lost
@@ -69,10 +70,12 @@ class CellEnds:
         self._committed = list(committed)
         self._as_followed = step is None and not unknown and not committed and not journal.wanted_bytes
         self._now = {path: change for path, change in now.items() if path not in committed}
-        folders = {path for layer, path in committed if now[layer, path].is_folder}  # files are told of
+        layers = self._workspace.layers
+        # Files are told of.
+        folders = {layers[layer].shown(path) for layer, path in committed if now[layer, path].is_folder}
         sizes = sum(max(0, now[path].size) for path in committed)
         held, size = found.held - len(committed), found.bytes - sizes
-        waiting = _waiting(now, step) if lets_out else []
+        waiting = _waiting(layers, now, step) if lets_out else []
         risk, risk_bytes = self._look_at_risk(held, size)
         leaving = self._look_at_store()
         self.worth_telling = bool(
@@ -177,8 +180,14 @@ class CellEnds:
             return ()
 
 
-def _waiting(now: dict[Path, Change], step: Step | None) -> list[tuple[str, str]]:
+def _waiting(
+    layers: Mapping[str, Layer], now: dict[Path, Change], step: Step | None
+) -> list[tuple[str, str]]:
     """Return the new plain files of this cell that a person has to say a word for, and why."""
     entries = () if step is None else step.entries
     new = (now.get((entry.layer, entry.path)) for entry in entries if entry.before is None)
-    return [(change.path, change.waits) for change in new if change is not None and change.waits]
+    return [
+        (layers[change.layer].shown(change.path), change.waits)
+        for change in new
+        if change is not None and change.waits
+    ]

@@ -52,7 +52,7 @@ _MOST_PLACED = 20_000
 
 
 class Outcome(MutableRecord):
-    """What came of it; lists hold the first ones, counts are of all."""
+    """What came of it; lists hold the first ones, counts are of all. Paths are as a person types them (Layer.shown)."""
 
     cell: str = ""
     """Of an undo: the execution count of the cell whose files were taken back; empty where a person's commit was."""
@@ -62,26 +62,26 @@ class Outcome(MutableRecord):
     beside: list[str] = fresh(default_factory=list)
     """Where a conflict's file of the cell was put: beside the host's."""
     beside_in: list[tuple[str, str]] = fresh(default_factory=list)
-    """Of each of those: (layer, path)."""
+    """Of each of those: (layer, path within it)."""
     failed_count: int = 0
     failed: list[tuple[str, str, str]] = fresh(default_factory=list)
     """(path, layer, code of workspace/request.py)."""
     placed: dict[tuple[str, str], Key] = fresh(default_factory=dict)
     """(layer, path) -> what was put there, as its own descriptor told of it: nobody else's file; ABSENT: deleted."""
 
-    def fail(self, change: Change, code: str) -> None:
+    def fail(self, layer: Layer, change: Change, code: str) -> None:
         """Note a change that was not committed."""
         self.failed_count += 1
         if len(self.failed) < _NAMED:
-            self.failed.append((change.path, change.layer, code))
+            self.failed.append((layer.shown(change.path), change.layer, code))
 
-    def done(self, change: Change, placed: str = "") -> None:
+    def done(self, layer: Layer, change: Change, placed: str = "") -> None:
         """Note one that was, under the name ``placed`` where that is another."""
         self.count += 1
         self.bytes += max(0, change.size)
         if len(self.paths) < _NAMED:
             above, _, name = change.path.rpartition("/")
-            self.paths.append(f"{above}/{placed or name}" if above else placed or name)
+            self.paths.append(layer.shown(f"{above}/{placed or name}" if above else placed or name))
 
 
 def questions(change: Change) -> tuple[str, ...]:
@@ -218,9 +218,9 @@ class _Commit:
         asked = questions(change)
         refused = change.committable in committable.REFUSED or change.kind == kinds.SPECIAL
         if refused or not self._answers.issuperset(set(asked) - {"conflict"}):
-            self._outcome.fail(change, "not_committable")
+            self._outcome.fail(self._layer, change, "not_committable")
         elif "conflict" in asked and "conflict" not in self._answers:
-            self._outcome.fail(change, "changed_meanwhile")
+            self._outcome.fail(self._layer, change, "changed_meanwhile")
         else:
             self._tried(change, partial(self._one, change))
 
@@ -228,9 +228,9 @@ class _Commit:
         try:
             step()
         except ChangedMeanwhile:
-            self._outcome.fail(change, "changed_meanwhile")
+            self._outcome.fail(self._layer, change, "changed_meanwhile")
         except OSError as error:
-            self._outcome.fail(change, _code(error))
+            self._outcome.fail(self._layer, change, _code(error))
 
     def _one(self, change: Change) -> None:
         folder, _, name = change.path.rpartition("/")
@@ -238,13 +238,13 @@ class _Commit:
         if change.is_folder and change.kind == kinds.NEW:
             made = os.fstat(self._host.folder(change.path))
             self._folders.append(change.path)
-            self._outcome.done(change)
+            self._outcome.done(self._layer, change)
             if change.path in self._host.made:
                 self._note_placed(change, key_of(made))
         elif change.kind == kinds.DELETED:
             self._delete(change, folder, name)
         elif change.is_folder:
-            self._outcome.fail(change, "not_committable")
+            self._outcome.fail(self._layer, change, "not_committable")
         elif change.kind == kinds.MODE:
             self._mode(change, folder, name)
         else:
@@ -261,7 +261,7 @@ class _Commit:
         host = self._host.folder(folder)
         with self._host.acting():
             delete(host, name, change.host_key, before)
-        self._outcome.done(change)
+        self._outcome.done(self._layer, change)
         self._note_placed(change, ABSENT)
         self._settled.append(Settled(change.path, None))
 
@@ -278,7 +278,7 @@ class _Commit:
                 host_key = key_of(os.fstat(file))
             finally:
                 os.close(file)
-        self._outcome.done(change)
+        self._outcome.done(self._layer, change)
         self._note_placed(change, host_key)
         self._settled.append(Settled(change.path, host_key, change.cell_key))
 
@@ -315,7 +315,7 @@ class _Commit:
             self._staging.drop(staged)
             raise
         os.close(staged.writer)
-        self._outcome.done(change, placed)
+        self._outcome.done(self._layer, change, placed)
         if not placed:
             self._note_placed(change, key_of(there))
         if host is not None:
@@ -331,8 +331,9 @@ class _Commit:
         placed = place_beside(staged.folder, staged.unfinished, staged.change.path.rpartition("/")[2])
         if len(self._outcome.beside) < _NAMED:
             above = staged.change.path.rpartition("/")[0]
-            self._outcome.beside.append(f"{above}/{placed}" if above else placed)
-            self._outcome.beside_in.append((staged.change.layer, self._outcome.beside[-1]))
+            path = f"{above}/{placed}" if above else placed
+            self._outcome.beside.append(self._layer.shown(path))
+            self._outcome.beside_in.append((staged.change.layer, path))
         return placed
 
 

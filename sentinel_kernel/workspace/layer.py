@@ -44,6 +44,10 @@ class Layer(Record):
     writer: tuple[int, int] | None = None
     """Started by root: who the sandbox runs as, in the host's numbers; what cells see is changed as them."""
 
+    def shown(self, path: str) -> str:
+        """Return a path within it as a person types it: of the workspace from there, of any other folder in full."""
+        return path if self.name == "workspace" else f"{self.path.rstrip('/')}/{path}"
+
 
 def parts_of(path: str) -> list[str]:
     """Return the names of a path within a layer.

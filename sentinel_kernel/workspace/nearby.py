@@ -33,7 +33,7 @@ def unknown(layers: Mapping[str, Layer], held: Iterable[Change], paths: Sequence
     near: list[str] = []
     for change in held:
         if meant(change.layer, change.path) and not change.is_folder:
-            near.append(change.path)
+            near.append(layers[change.layer].shown(change.path))
             if len(near) >= _MOST:
                 break
     return {

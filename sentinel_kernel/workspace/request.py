@@ -43,11 +43,12 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
 - ``trial_end``: ``{"count", "entries": [<= 200], "diffs", "more", "undone": DONE, "failed": FAILED, "held",
   "bytes"}``; entries and diffs as those of ``list`` and ``diff``, against what cells saw before the dry run.
 
-DONE is ``{"count", "bytes", "paths": [<= 20]}``; FAILED is ``{"count", "paths": [{"path", "layer", "why": CODE},
-<= 20]}``. Work that takes longer tells of itself twice a second: an event ``files`` with ``{"progress": {"for":
-id, "done", "of", "bytes"}}``. At a cell's end where something has changed, an event ``files`` with the fields of
-:class:`CellEnd` and ``generation`` comes before the end is answered. Give a request a deadline of an hour: a
-person may commit what they like, and a request that is overdue ends the supervisor.
+Where a list names paths alone, and in FAILED, they are as a person types them: of the workspace relative to it, of any
+other folder in full. DONE is ``{"count", "bytes", "paths": [<= 20]}``; FAILED is ``{"count", "paths": [{"path",
+"layer", "why": CODE}, <= 20]}``. Work that takes longer tells of itself twice a second: an event ``files`` with
+``{"progress": {"for": id, "done", "of", "bytes"}}``. At a cell's end where something has changed, an event ``files``
+with the fields of :class:`CellEnd` and ``generation`` comes before the end is answered. Give a request a deadline of
+an hour: a person may commit what they like, and a request that is overdue ends the supervisor.
 
 Paths are the cell's own words: display them escaped and cut.
 """

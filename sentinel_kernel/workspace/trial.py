@@ -79,10 +79,11 @@ def _count_left(workspace: Workspace, now: dict[Path, Change], done: Outcome) ->
     named = {(layer, path) for path, layer, _ in done.failed}
     for (layer, path), change in now.items():
         before = workspace.journal.seen.get((layer, path))
-        if (before is None or before.kind != change.kind) and (layer, path) not in named:
+        shown = workspace.layers[layer].shown(path)
+        if (before is None or before.kind != change.kind) and (layer, shown) not in named:
             done.failed_count += 1
             if len(done.failed) < asked.NAMED_PATHS:
-                done.failed.append((path, layer, "changed_meanwhile"))
+                done.failed.append((shown, layer, "changed_meanwhile"))
 
 
 def _show(workspace: Workspace, entries: list[Entry], now: dict[Path, Change], shown: Json) -> None:
@@ -152,7 +153,7 @@ def _difference(workspace: Workspace, entry: Entry, change: Change | None, descr
             fields = difference(entry.path, old, new)
         except OSError as error:
             fields = {"form": "unreadable", "cut": True, "why": asked.code_of(error)}
-    names = ("path", "layer", "kind", "size", "host_size")
+    names = ("path", "layer", "folder", "kind", "size", "host_size")
     return {**{name: described[name] for name in names}, **fields}
 
 

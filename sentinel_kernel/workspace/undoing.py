@@ -56,9 +56,9 @@ def undo(
                 keep(layers[entry.layer], entry.path)
             _take_back(layers[entry.layer], entry, journal, now.get((entry.layer, entry.path)))
         except OSError as error:
-            _failed(outcome, entry, error)
+            _failed(outcome, layers[entry.layer], entry, error)
         else:
-            _done(outcome, entry)
+            _done(outcome, layers[entry.layer], entry)
     return outcome
 
 
@@ -88,32 +88,32 @@ def _undo_commit(
             remove(layer, entry.path)
 
     def failed(entry: Entry, error: OSError) -> None:
-        _failed(outcome, entry, error)
+        _failed(outcome, layers[entry.layer], entry, error)
         left.append((entry.layer, entry.path))
 
     for entry in person_commit.take_back(layers, step, on_host, in_sandbox, failed):
-        _done(outcome, entry)
+        _done(outcome, layers[entry.layer], entry)
     journal.forget(left)  # what stays committed is no cell's doing any more
     return outcome
 
 
-def _done(outcome: Outcome, entry: Entry) -> None:
+def _done(outcome: Outcome, layer: Layer, entry: Entry) -> None:
     if entry.is_folder:
         return  # files are counted
     outcome.count += 1
     outcome.bytes += max(0, entry.after[1])
     if len(outcome.paths) < NAMED_PATHS:
-        outcome.paths.append(entry.path)
+        outcome.paths.append(layer.shown(entry.path))
 
 
-def _failed(outcome: Outcome, entry: Entry, error: OSError) -> None:
+def _failed(outcome: Outcome, layer: Layer, entry: Entry, error: OSError) -> None:
     outcome.failed_count += 1
     if len(outcome.failed) < NAMED_PATHS:
         code = code_of(error) if entry.is_kept else "former_gone"
         code = _CODES.get(error.errno or 0, code)
         if entry.replaced is not None and entry.replaced.kind == kinds.BESIDE:
             code = "put_beside"
-        outcome.failed.append((entry.path, entry.layer, code))
+        outcome.failed.append((layer.shown(entry.path), entry.layer, code))
 
 
 def _is_lost(entry: Entry, now: Mapping[Path, Change]) -> bool:

@@ -20,6 +20,7 @@ from sentinel_kernel.kernel.files_arguments import (
     FilesWanted,
     read_line,
 )
+from sentinel_kernel.mcp.cell_outputs import held_files
 from sentinel_kernel.policy import committable
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
 from sentinel_kernel.workspace import request
@@ -273,3 +274,28 @@ def test_what_nothing_holds_is_listed_with_what_is_held() -> None:
     assert "sandbox's own" not in files_page.held_page({}, own, named=True, chinese=False)["text/plain"]
     data = files_page.held_data({}, own)["application/json"]
     assert data["unheld"] == {"count": 30, "paths": ["/home/x/proj/out.csv"]}
+
+
+def test_files_of_other_folders_are_named_in_full_also_where_that_is_long() -> None:
+    folder = "/srv/" + "very/deep/" * 20 + "end"
+    entries = [
+        {**entry("c.py"), "layer": "data0", "folder": "/srv/data"},
+        {**entry("b.csv"), "layer": "data0", "folder": folder},
+    ]
+    told = files_page.held_page({"entries": entries, "count": 2}, {}, chinese=False)["text/plain"]
+    assert "/srv/data/c.py" in told
+    assert "very/deep/end/b.csv" in told
+    assert folder not in told
+    need = {"what": "new", "paths": ["c.py", "/srv/data/c.py", f"{folder}/b.csv"], "count": 3}
+    asked = files_words.question(need, chinese=False)
+    assert "`c.py`, `/srv/data/c.py`, `/srv/very/deep/" in asked
+    assert "very/deep/end/b.csv`" in asked
+
+
+def test_an_assistant_is_told_of_other_folders_in_full() -> None:
+    files = [
+        {"path": "c.py", "layer": "workspace", "folder": "/home/u/work"},
+        {"path": "c.py", "layer": "data0", "folder": "/srv/data"},
+    ]
+    told = held_files({"count": 2, "bytes": 2, "files": files})
+    assert [one["path"] for one in told["files"]] == ["c.py", "/srv/data/c.py"]
