@@ -36,6 +36,12 @@ USAGE = {
 """What may follow a magic's name, as the host reads it, and an example."""
 
 
+_MISPLACED = (
+    f"%%{DRY_RUN} stands alone on the first line of a cell; only %sentinel_* lines may come before it. "
+    "Move it to the top, without anything behind it."
+)
+
+
 def help_text(name: str) -> str:
     """Return what IPython's help (`%sentinel_limit?`) shows of a magic of the host's."""
     usage, example = USAGE.get(name, ("", ""))
@@ -94,13 +100,17 @@ def register_inert_magics(app: IPKernelApp, names: Sequence[str]) -> None:
     def dry_run(line: str, cell: str) -> None:
         known = dry_run_line(kernel.get_parent("shell").get("content", {}).get("code", ""))
         if known is None or known.argument_text or line.strip():
-            raise UsageError(
-                f"%%{DRY_RUN} stands alone on the first line of a cell; only %sentinel_* lines may come before it. "
-                "Move it to the top, without anything behind it."
-            )
+            raise UsageError(_MISPLACED)
         from sentinel_kernel.worker.dry_run import run_dry  # noqa: PLC0415 - for dry runs alone
 
         run_dry(kernel, shell, cell)
 
     dry_run.__doc__ = f"%%{DRY_RUN}: run the cell, show what it would change, and take that back."
     shell.register_magic_function(dry_run, "cell", DRY_RUN)
+
+    def below_code(_line: str) -> None:
+        raise UsageError(_MISPLACED)
+
+    # Below code IPython reads `%%name` as a line magic of the name `%name`.
+    below_code.__doc__ = dry_run.__doc__
+    shell.register_magic_function(below_code, "line", f"%{DRY_RUN}")

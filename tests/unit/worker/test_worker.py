@@ -181,6 +181,15 @@ def test_a_magic_further_down_is_an_explained_error(worker: WorkerClient, code: 
     assert "must be one of the first lines of a cell" in said
 
 
+@pytest.mark.parametrize("above", ["x = 1\n", "%%time\n", "if True:\n    "])
+def test_a_dry_run_further_down_is_an_explained_error(worker: WorkerClient, above: str) -> None:
+    reply, outputs = worker.execute(f"{above}%%sentinel_dry_run\nprint(2)")
+    said = str([reply, *(message["content"] for message in outputs)])
+    assert "UsageError" in said
+    assert "%%sentinel_dry_run stands alone on the first line of a cell" in said
+    assert "not found" not in said
+
+
 def test_help_on_a_magic_says_whose_it_is(worker: WorkerClient) -> None:
     reply, _ = worker.execute("%sentinel_status?")
     assert "Sentinel's host" in reply["payload"][0]["data"]["text/plain"]
