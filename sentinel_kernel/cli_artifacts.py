@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.policy.committable import Surroundings
 from sentinel_kernel.policy.sizes_in_words import counted, size_text
-from sentinel_kernel.record import as_dict, replace
+from sentinel_kernel.record import Record, as_dict, replace
 from sentinel_kernel.workspace import store
 from sentinel_kernel.workspace.commit import Outcome, commit, questions, settle
 from sentinel_kernel.workspace.layer import Layer
@@ -153,7 +153,7 @@ def _show(arguments: argparse.Namespace) -> int:
         return 0
     print(f"{one.name}: of {_plain(one.workspace)}, in {one.path}{_notes(one)}")
     for path, size in files[:_SHOWN_FILES]:
-        print(f"  {size_text(size):>10}  {_plain(path)}")
+        print(f"  {size_text(size):>10}  {_plain(store.typed(path, manifest))}")
     if len(files) > _SHOWN_FILES:
         print(f"  … and {len(files) - _SHOWN_FILES} more")
     for title, key in (("deleted by cells", "deleted"), ("not saved", "skipped")):
@@ -185,6 +185,15 @@ def _plain(text: str) -> str:
 # --- restore
 
 
+class _Place(Record):
+    """A saved folder: the name of its layer, where it lies in the artifact, where to, and what of it is meant."""
+
+    name: str
+    source: str
+    target: str
+    meant: Matching
+
+
 def _restore(arguments: argparse.Namespace) -> int:
     one = _named(_settings(), arguments.name)
     manifest = store.read_manifest(one.path) or {}
@@ -192,6 +201,8 @@ def _restore(arguments: argparse.Namespace) -> int:
     _forget_marks(one)
     outcome = Outcome()
     refused: dict[str, list[str]] = {}
+    there: list[str] = []
+    absent = dict.fromkeys(arguments.paths)
     for place in places:
         target = arguments.to or str(place.get("path") or "")
         if arguments.to and place.get("name") != "workspace":
@@ -199,8 +210,18 @@ def _restore(arguments: argparse.Namespace) -> int:
             os.makedirs(target, exist_ok=True)
         source = os.path.join(one.path, str(place.get("place") or "files"))
         if os.path.isdir(source):
-            _restore_folder(arguments, source, target, outcome, refused)
-    return _restored(arguments, outcome, refused)
+            # A path in full is as `show` has it, wherever the files are copied to.
+            name, path = str(place.get("name") or "workspace"), str(place.get("path") or target)
+            one_place = _Place(name, source, target, Matching(arguments.paths, {name: path}))
+            there += _restore_folder(arguments, one_place, outcome, refused)
+            absent = {typed: None for typed in absent if typed in one_place.meant.unmet}
+    return _restored(arguments, outcome, refused, there, list(absent))
+
+
+def _below(source: str) -> Iterator[str]:
+    """Yield the paths of the files in a folder, from there."""
+    for folder, _, names in os.walk(source):
+        yield from (os.path.relpath(os.path.join(folder, name), source) for name in sorted(names))
 
 
 def _forget_marks(one: store.Artifact) -> None:
@@ -214,14 +235,15 @@ def _forget_marks(one: store.Artifact) -> None:
 
 
 def _restore_folder(
-    arguments: argparse.Namespace, source: str, target: str, outcome: Outcome, refused: dict[str, list[str]]
-) -> None:
-    if not os.path.isabs(target) and not arguments.to:
+    arguments: argparse.Namespace, place: _Place, outcome: Outcome, refused: dict[str, list[str]]
+) -> list[str]:
+    """Copy what is meant of a place; return which of its files are there already."""
+    if not os.path.isabs(place.target) and not arguments.to:
         raise SentinelError("It is not known which folder it is from.", "Name one: --to FOLDER")
-    target = os.path.abspath(target)
+    target, meant = os.path.abspath(place.target), place.meant
     with contextlib.ExitStack() as opened:
         descriptors = []
-        for path in (source, target):
+        for path in (place.source, target):
             try:
                 descriptors.append(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
             except OSError as error:
@@ -231,8 +253,9 @@ def _restore_folder(
             opened.callback(os.close, descriptors[-1])
         status = os.fstat(descriptors[1])
         owner = (status.st_uid, status.st_gid) if os.geteuid() == 0 else None
-        layer = Layer("workspace", target, descriptors[0], -1, descriptors[1], owner=owner)
-        meant = Matching(arguments.paths, {"workspace": target})
+        layer = Layer(place.name, target, descriptors[0], -1, descriptors[1], owner=owner)
+        there = {path for path in _below(place.source) if meant(layer.name, path)}
+        there -= {change.path for change in changes(layer, Surroundings())}
 
         def chosen() -> Iterator[Change]:
             return (change for change in changes(layer, Surroundings()) if meant(change.layer, change.path))
@@ -246,6 +269,7 @@ def _restore_folder(
         )
         with contextlib.suppress(OSError):  # the files are there, and on their way to the disk
             settle(layer)
+        return sorted(map(layer.shown, there))
 
 
 def _answers(
@@ -276,8 +300,14 @@ def _agrees(arguments: argparse.Namespace, what: str, paths: list[str]) -> bool:
     return input("Do it? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _restored(arguments: argparse.Namespace, outcome: Outcome, refused: dict[str, list[str]]) -> int:
-    done = not refused and not outcome.failed_count
+def _restored(
+    arguments: argparse.Namespace,
+    outcome: Outcome,
+    refused: dict[str, list[str]],
+    there: list[str],
+    absent: list[str],
+) -> int:
+    done = not refused and not outcome.failed_count and not absent
     if arguments.json:
         told = {
             "version": 1,
@@ -286,19 +316,28 @@ def _restored(arguments: argparse.Namespace, outcome: Outcome, refused: dict[str
             "beside": outcome.beside,
             "failed": [{"path": path, "why": why} for path, _, why in outcome.failed],
             "refused": refused,
+            "there": len(there),
+            "absent": absent,
         }
         print(json.dumps(told))
         return 0 if done else 1
     print(f"{outcome.count} file{'' if outcome.count == 1 else 's'} restored ({size_text(outcome.bytes)}).")
+    if there:
+        print(f"  there already, as it was saved: {_first(there)}")
+    if absent:
+        print(f"  not in it: {_first(absent)} (sentinel-kernel artifacts show {arguments.name})")
     for path in outcome.beside:
         print(f"  both versions are kept: {_plain(path)}")
     for path, _, why in outcome.failed:
         print(f"  not restored: {_plain(path)} ({why})")
     for what, paths in refused.items():
-        print(
-            f"  not restored, as it would {_WORDS[what]} (--{what} does it): {', '.join(map(_plain, paths[:5]))}"
-        )
+        print(f"  not restored, as it would {_WORDS[what]} (--{what} does it): {_first(paths)}")
     return 0 if done else 1
+
+
+def _first(paths: list[str]) -> str:
+    """Name the first paths, and say how many more there are."""
+    return ", ".join(map(_plain, paths[:5])) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
 
 
 # --- prune and upload

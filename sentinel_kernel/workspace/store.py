@@ -264,6 +264,14 @@ def write_word(path: str, name: str, text: str) -> None:
         file.write(text)
 
 
+def typed(path: str, manifest: Mapping[str, Any]) -> str:
+    """Return the path of a saved file as a restore takes it: of the notebook's folder from there, else in full."""
+    for place in manifest.get("folders") or ():
+        if path.startswith(f"{place.get('place')}/") and place.get("name") != "workspace":
+            return f"{place.get('path')}/{path.removeprefix(str(place.get('place')) + '/')}"
+    return path.removeprefix("files/")
+
+
 # --- who was told
 
 

@@ -69,6 +69,46 @@ def test_what_may_be_left_out_is_not_said_to_be_required(capsys: pytest.CaptureF
     assert capsys.readouterr().err.endswith("the following arguments are required: NAME\n")
 
 
+def _saved(tmp_path: Path) -> tuple[Path, Path]:
+    """Return the folders of a notebook and of another one that an artifact "one" has a file of each for."""
+    work, data = tmp_path / "work", tmp_path / "data"
+    for folder in (work, data, tmp_path / "store/one/files/deep", tmp_path / "store/one/folders/data0"):
+        folder.mkdir(parents=True)
+    (tmp_path / "store/one/files/deep/a.csv").write_text("1")
+    (tmp_path / "store/one/folders/data0/b.csv").write_text("2")
+    folders = [
+        {"name": "workspace", "path": str(work), "place": "files"},
+        {"name": "data0", "path": str(data), "place": "folders/data0"},
+    ]
+    manifest = {"version": 2, "workspace": str(work), "files": 2, "bytes": 2, "folders": folders}
+    (tmp_path / "store/one/manifest.json").write_text(json.dumps(manifest))
+    return work, data
+
+
+def test_a_restore_says_what_is_not_in_it_and_what_is_there_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", str(tmp_path / "store"))
+    work, data = _saved(tmp_path)
+    assert cli.main(["artifacts", "restore", "one", "nope.csv"]) == 1
+    assert "not in it: nope.csv (sentinel-kernel artifacts show one)" in capsys.readouterr().out
+    assert cli.main(["artifacts", "show", "one"]) == 0
+    shown = capsys.readouterr().out.split()
+    assert {"deep/a.csv", f"{data}/b.csv"} <= set(shown)
+    assert cli.main(["artifacts", "restore", "one", "deep/a.csv", f"{data}/b.csv", "no*"]) == 1
+    told = capsys.readouterr().out
+    assert "not in it: no*" in told
+    assert "already" not in told
+    assert ((work / "deep/a.csv").read_text(), (data / "b.csv").read_text()) == ("1", "2")
+    assert cli.main(["artifacts", "restore", "one"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("0 files restored")
+    assert f"there already, as it was saved: deep/a.csv, {data}/b.csv" in told
+    assert cli.main(["artifacts", "restore", "one", "nope.csv", "deep", "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["there"], answer["absent"]) == (1, ["nope.csv"])
+
+
 def test_where_no_wheels_are_it_is_said_beside_the_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
