@@ -277,9 +277,9 @@ def _note(entry: Json, *, chinese: bool) -> str:
 
 def _total(count: int, size: int, *, chinese: bool) -> str:
     if chinese:
-        return f"共 {count} 个，{size_text(size)}；此机器上的文件尚未改变。"
-    they = "it is as it was" if count == 1 else "they are as they were"
-    return f"{files_words.files(count, chinese=False)}, {size_text(size)}; on this machine {they}."
+        return f"共 {count} 个，{size_text(size)}；这些更改尚未写入此机器。"
+    this = "this change is" if count == 1 else "these changes are"
+    return f"{files_words.files(count, chinese=False)}, {size_text(size)}; {this} not on this machine yet."
 
 
 def _entries(answer: Json) -> list[Json]:

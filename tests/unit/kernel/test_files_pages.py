@@ -299,3 +299,14 @@ def test_an_assistant_is_told_of_other_folders_in_full() -> None:
     ]
     told = held_files({"count": 2, "bytes": 2, "files": files})
     assert [one["path"] for one in told["files"]] == ["c.py", "/srv/data/c.py"]
+
+
+def test_the_total_says_nothing_of_what_else_changed_on_this_machine() -> None:
+    changed = entry("a", conflict=True)
+    for count, english in ((1, "this change is not on this machine yet"), (2, "these changes are not on")):
+        answer = {"entries": [changed] * count, "count": count, "bytes": 3}
+        told = files_page.held_page(answer, {}, chinese=False)["text/plain"]
+        assert "changed on this machine too" in told
+        assert english in told
+        assert "as it was" not in told
+        assert "尚未写入此机器" in files_page.held_page(answer, {}, chinese=True)["text/plain"]
