@@ -150,6 +150,8 @@ def failure_text(answer: Json, typed: Sequence[str] = (), *, chinese: bool) -> s
     told = files_reasons.reason(code, chinese=chinese)
     if code == "no_such_path" and typed:
         told = _not_held(answer, typed, len(typed), chinese=chinese)
+    if code == "not_kept" and isinstance(unkept := answer.get("unkept"), dict):
+        told = _unkept(unkept, chinese=chinese)
     hint = files_reasons.hint_for(code, chinese=chinese)
     near = [path for path in answer.get("near") or () if isinstance(path, str)]
     if near:
@@ -163,6 +165,14 @@ def failure_text(answer: Json, typed: Sequence[str] = (), *, chinese: bool) -> s
         hint = f"请输入完整路径：{named}" if chinese else f"Type the path from there: {named}"
     text = f"未执行：{told}。" if chinese else f"Not done: {told}."
     return f"{text} HINT → {hint}" if hint else text
+
+
+def _unkept(unkept: Json, *, chinese: bool) -> str:
+    """Return of which files no copy could be kept, and why."""
+    count, size, room = (_number(unkept, name) for name in ("count", "bytes", "room"))
+    named = files_words.named(_texts(unkept, "paths"), count, chinese=chinese, mark="`")
+    full = size_text(room) if size > room else ""
+    return files_reasons.unkept(named, count, full, chinese=chinese)
 
 
 def _not_held(answer: Json, typed: Sequence[str], count: int, *, chinese: bool) -> str:

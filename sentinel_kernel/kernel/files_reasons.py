@@ -158,6 +158,16 @@ def not_held(named: str, *, chinese: bool) -> str:
     return f"没有名为 {named} 的待提交更改" if chinese else f"no change named {named} is held"
 
 
+def unkept(named: str, count: int, room: str, *, chinese: bool) -> str:
+    """Return that no copy could be kept of ``count`` held files, which are ``named``; ``room``: for no more."""
+    if chinese:
+        why = f"副本仅剩 {room} 空间" if room else "文件无法读取，或没有空间"
+        return f"无法为待提交的 {count} 个文件保留副本（试运行后要靠它恢复）：{named}；{why}"
+    of = "a held file" if count == 1 else f"{count} held files"
+    why = f"copies have room for {room} more" if room else "it could not be read, or there was no room"
+    return f"no copy could be kept of {of} to bring back afterwards: {named}; {why}"
+
+
 def settled(named: str, count: int, *, chinese: bool) -> str:
     """Return that the ``count`` paths that are ``named`` are on this machine as cells see them."""
     if chinese:

@@ -39,7 +39,8 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
 - ``export``: ``{"path", "layer", "size", "mtime_ns", "offset", "data": base64 of at most 64 KiB, "next": offset
   or null}``; of one file.
 - ``count``: ``{"held", "bytes", "conflicts", "steps"}``.
-- ``trial_begin``: ``{"held", "bytes"}``; refused where what is held could not be brought back afterwards.
+- ``trial_begin``: ``{"held", "bytes"}``; refused where what is held could not be brought back afterwards: with
+  ``not_kept`` comes ``unkept``, ``{"count", "paths": [<= 20], "bytes": of the largest, "room": bytes for copies}``.
 - ``trial_end``: ``{"count", "entries": [<= 200], "diffs", "more", "undone": DONE, "failed": FAILED, "held",
   "bytes"}``; entries and diffs as those of ``list`` and ``diff``, against what cells saw before the dry run.
 

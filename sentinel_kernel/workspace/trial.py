@@ -35,9 +35,18 @@ def begin(workspace: Workspace) -> Json:
         return asked.refusal("too_many")
     journal.note("", now)
     journal.follow(now, workspace.layers)
-    for seen in journal.seen.values():
-        if not seen.version and not seen.is_folder and seen.kind not in ("deleted", "special"):
-            return asked.refusal("not_kept")
+    unkept = [
+        (seen.key[1], workspace.layers[layer].shown(path))
+        for (layer, path), seen in journal.seen.items()
+        if not seen.version and not seen.is_folder and seen.kind not in ("deleted", "special")
+    ]
+    if unkept:
+        unkept.sort(reverse=True)  # the largest first: most often there is no room for it
+        named = {"count": len(unkept), "paths": [path for _, path in unkept[: asked.NAMED_PATHS]]}
+        return {
+            **asked.refusal("not_kept"),
+            "unkept": {**named, "bytes": unkept[0][0], "room": journal.room()},
+        }
     return {"held": len(now), "bytes": sum(max(0, change.size) for change in now.values())}
 
 
