@@ -25,6 +25,10 @@ _WHY = {
     "is_folder": ("it is a folder", "这是一个文件夹"),
     "unreadable": ("it could not be read", "无法读取"),
     "not_writable": ("the folder on this machine may not be written to", "此机器上的文件夹不可写入"),
+    "folder_gone": (
+        "the folder was deleted on this machine; one that has its name now is another",
+        "此机器上的该文件夹已被删除；现在同名的文件夹是另一个",
+    ),
     "no_space": ("the disk is full", "磁盘空间已满"),
     "not_committable": ("such a file is never copied out of the sandbox", "此类文件绝不会复制出沙箱"),
     "changed_meanwhile": ("it changed while it was looked at", "处理过程中文件发生了变化"),
@@ -83,6 +87,16 @@ _HINTS = {
     "not_writable": (
         "Open the notebook from a folder that you may write to, or get the file with %sentinel_export.",
         "请在可写入的文件夹中打开笔记本，或用 %sentinel_export 取得文件。",
+    ),
+    "folder_gone": (
+        (
+            "Make the folder if it is missing, and run %sentinel_reset: a new sandbox takes the one that is there, and "
+            "says how to bring what is held to it. Variables are lost; %sentinel_export PATH gets one file at once."
+        ),
+        (
+            "若文件夹不存在，请先创建，再运行 %sentinel_reset：新沙箱会使用现有的文件夹，并说明如何取回待提交的文件。"
+            "变量会丢失；%sentinel_export 路径 可立即取得单个文件。"
+        ),
     ),
     "no_space": ("Free some space on the disk and run the line again.", "请释放磁盘空间后重新运行该行。"),
     "not_committable": ("Have the cell write a plain file instead.", "请让单元格改为写入普通文件。"),

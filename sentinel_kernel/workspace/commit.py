@@ -230,7 +230,7 @@ class _Commit:
         except ChangedMeanwhile:
             self._outcome.fail(self._layer, change, "changed_meanwhile")
         except OSError as error:
-            self._outcome.fail(self._layer, change, _code(error))
+            self._outcome.fail(self._layer, change, _code(error, self._layer))
 
     def _one(self, change: Change) -> None:
         folder, _, name = change.path.rpartition("/")
@@ -337,7 +337,7 @@ class _Commit:
         return placed
 
 
-def _code(error: OSError) -> str:
+def _code(error: OSError, layer: Layer) -> str:
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
             return "no_space"
@@ -346,7 +346,7 @@ def _code(error: OSError) -> str:
         case errno.EACCES:
             return "unreadable" if error.filename is None else "not_writable"
         case errno.ENOENT:
-            return "no_such_path"
+            return "folder_gone" if layer.is_gone else "no_such_path"
         case errno.ENAMETOOLONG | errno.ELOOP | errno.ENOTDIR | errno.EXDEV | errno.EINVAL | errno.EISDIR:
             return "not_committable"
         case _:

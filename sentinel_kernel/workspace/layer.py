@@ -44,6 +44,11 @@ class Layer(Record):
     writer: tuple[int, int] | None = None
     """Started by root: who the sandbox runs as, in the host's numbers; what cells see is changed as them."""
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the host's folder was deleted: what has its name by now is another one. Raises OSError."""
+        return os.fstat(self.lower).st_nlink == 0
+
     def shown(self, path: str) -> str:
         """Return a path within it as a person types it: of the workspace from there, of any other folder in full."""
         return path if self.name == "workspace" else f"{self.path.rstrip('/')}/{path}"

@@ -92,6 +92,7 @@ CODES: Final = (
     "is_folder",
     "unreadable",
     "not_writable",
+    "folder_gone",
     "no_space",
     "not_committable",
     "changed_meanwhile",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -328,6 +329,25 @@ def test_where_held_files_are_is_told_whatever_ended_their_sandbox(tmp_path: Pat
         assert "one changed file was saved in" in listed
         assert "saved in" not in shown(talk.run("pass"))
         assert not (tmp_path / "work/keep.py").exists()
+
+
+def test_a_folder_that_was_made_anew_is_told_as_another_one_and_a_reset_takes_it(tmp_path: Path) -> None:
+    data = {"XDG_DATA_HOME": str(tmp_path / "data"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    work = tmp_path / "work"
+    with notebook(tmp_path, SENTINEL_SPARE="off", SENTINEL_PROFILE="datascience", **data) as running:
+        talk = Conversation(running.client)
+        talk.run("1")
+        work.rename(tmp_path / "old")
+        shutil.rmtree(tmp_path / "old")
+        work.mkdir()
+        said = shown(asked(talk, writes("result.csv", "a")))
+        assert "the folder was deleted on this machine; one that has its name now is another" in said
+        assert "no change of that name" not in said
+        assert "%sentinel_reset" in said
+        assert list(work.iterdir()) == []
+        talk.run("%sentinel_reset")
+        talk.run(writes("later.csv", "b"))
+        assert (work / "later.csv").read_text() == "b"
 
 
 def test_files_in_the_sandboxs_own_home_are_told_of_once_for_each_folder(

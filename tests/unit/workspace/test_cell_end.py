@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -216,3 +217,18 @@ def test_what_killed_commits_left_is_swept_in_every_folder_and_nothing_else(
     left = {str(path.relative_to(lower)) for path in lower.rglob("*") if path.is_file()}
     assert left == set(kept)
     assert (tmp_path / "upper/.sentinel-3.part").exists()
+
+
+def test_a_folder_that_was_deleted_and_made_anew_is_told_as_another_one(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "upper" / "first.csv").write_text("1")
+    ends = ends_of(workspace, tmp_path)
+    ends.end({"cell": "1", "commit": "new"}, lambda *_: None)
+    ends.keep()
+    shutil.rmtree(tmp_path / "lower")
+    (tmp_path / "lower").mkdir()
+    (tmp_path / "upper" / "second.csv").write_text("2")
+    ended = ends.end({"cell": "2", "commit": "new"}, lambda *_: None)
+    assert [(one["path"], one["why"]) for one in ended.failed] == [("second.csv", "folder_gone")]
+    assert list((tmp_path / "lower").iterdir()) == []
