@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.kernel.settings import language
 from sentinel_kernel.policy.committable import Surroundings
 from sentinel_kernel.policy.sizes_in_words import counted, size_text
 from sentinel_kernel.record import Record, as_dict, replace
@@ -83,9 +84,10 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse's own, which
 
 
 def _settings() -> store.StoreSettings:
+    """Return the settings that kernels have, too; words that can't be understood are told beside what is asked for."""
     settings = store.read_store_settings(os.environ)
-    if settings.problem:
-        raise SentinelError(settings.problem)
+    for english, chinese in settings.problems:
+        print(chinese if language(os.environ) == "zh" else english, file=sys.stderr)
     return settings
 
 
@@ -345,6 +347,11 @@ def _first(paths: list[str]) -> str:
 
 def _prune(arguments: argparse.Namespace) -> int:
     settings = _settings()
+    if settings.problems and not arguments.names and (arguments.days is None or arguments.bytes is None):
+        raise SentinelError(
+            "What is to be kept can't be understood, so nothing is deleted.",
+            "Correct the variable, or name what is to go, or give both --days and --bytes.",
+        )
     if arguments.days is not None:
         settings = replace(settings, days=arguments.days)
     if arguments.bytes is not None:

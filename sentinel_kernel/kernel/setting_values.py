@@ -14,6 +14,11 @@ _ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 _VALUE_CHARACTERS = 40
 
 
+def printable(value: str) -> str:
+    """Return a value as it may be told: it may be anything."""
+    return "".join(letter if letter.isprintable() else "?" for letter in value[:_VALUE_CHARACTERS])
+
+
 class Chosen:
     """What was chosen by arguments and by the environment, and which of it can't be."""
 
@@ -66,7 +71,9 @@ class Chosen:
             return ASK_SECONDS
         if chosen.isdecimal() and len(chosen) < len("100000"):
             return float(chosen)
-        return ASK_SECONDS if self._known("ask", chosen, ("never", "person"), "never") == "person" else 0.0
+        if chosen.lower() not in ("never", "person"):
+            self._tell("ask", chosen, ("never", "0 … 99999"), "never")
+        return ASK_SECONDS if chosen.lower() == "person" else 0.0
 
     def _known(self, name: str, chosen: str, known: Sequence[str], strictest: str) -> str:
         if chosen.lower() in known:
@@ -75,7 +82,7 @@ class Chosen:
         return strictest
 
     def _tell(self, name: str, chosen: str, known: Sequence[str], in_force: str) -> None:
-        told = "".join(letter if letter.isprintable() else "?" for letter in chosen[:_VALUE_CHARACTERS])
+        told = printable(chosen)
         variable = f"SENTINEL_{name.upper()}"
         english = f"{variable} is {told!r}, which it can't be ({', '.join(known)}): {in_force} is in force."
         chinese = f"{variable} 的值“{told}”无效（可用：{'、'.join(known)}），现按 {in_force} 处理。"

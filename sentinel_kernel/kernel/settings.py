@@ -210,7 +210,7 @@ def _own_folder(environment: Mapping[str, str]) -> str:
 
 
 def language(environment: Mapping[str, str]) -> str:
-    """Return "zh" or "en": SENTINEL_LANG if it is one of them, else what the locale says."""
+    """Return "zh" or "en": what SENTINEL_LANG says (English where it is neither), else what the locale does."""
     chosen = environment.get("SENTINEL_LANG", "").lower()
     if not chosen:
         chosen = next(

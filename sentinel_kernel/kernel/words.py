@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from sentinel_kernel.kernel.unusable_settings import unusable_settings
 from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ MALFORMED_HELD = Words(
 
 def about_settings(settings: Settings) -> list[Words]:
     """Return what the first cell is told about settings that do not count."""
-    return [*map(_mistyped, settings.mistyped), *map(_not_granted, settings.notices)]
+    unusable = unusable_settings(settings, os.environ)
+    return [*map(_mistyped, (*settings.mistyped, *unusable)), *map(_not_granted, settings.notices)]
 
 
 def _mistyped(notice: tuple[str, str]) -> Words:

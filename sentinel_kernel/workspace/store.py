@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import time
 
@@ -43,14 +44,15 @@ _MANIFEST_BYTES = 64 << 20
 
 
 class StoreSettings(Record):
-    """Where files are saved. ``problem`` names a word that can't be understood; its default is used then."""
+    """Where files are saved. ``problems`` are about words that can't be understood; their defaults are used then."""
 
     folder: str
     url: str = ""
     """Where they are copied to as well (fsspec), empty for nowhere."""
     days: float = DAYS
     maximum_bytes: int = BYTES
-    problem: str = ""
+    problems: tuple[tuple[str, str], ...] = ()
+    """In English and Chinese, with what is in force."""
 
 
 class Artifact(Record):
@@ -75,23 +77,43 @@ class Artifact(Record):
 def read_store_settings(environment: Mapping[str, str]) -> StoreSettings:
     """Return the settings of SENTINEL_ARTIFACTS (a folder or a URL), SENTINEL_ARTIFACTS_DAYS and _BYTES."""
     chosen = environment.get("SENTINEL_ARTIFACTS", "").strip()
-    folder, url, problem = _default(environment), "", ""
+    folder, url, problems = _default(environment), "", []
     if "://" in chosen:
         url = chosen
     elif os.path.isabs(chosen):
         folder = os.path.normpath(chosen)
     elif chosen:
-        problem = f"SENTINEL_ARTIFACTS must be an absolute path or a URL, not {chosen[:100]!r}."
+        english = (
+            f"SENTINEL_ARTIFACTS must be an absolute path or a URL, not {chosen[:100]!r}: {folder} is used."
+        )
+        problems.append(
+            (english, f"SENTINEL_ARTIFACTS 必须是绝对路径或 URL，而不是 {chosen[:100]!r}：使用 {folder}。")
+        )
     days, maximum = DAYS, BYTES
+    chosen = environment.get("SENTINEL_ARTIFACTS_DAYS", "")
     try:
-        days = min(max(float(environment.get("SENTINEL_ARTIFACTS_DAYS") or DAYS), 0.0), _MOST_DAYS)
+        days = _days(chosen or str(DAYS))
     except ValueError:
-        problem = "SENTINEL_ARTIFACTS_DAYS must be a number of days such as 90."
+        english = f"SENTINEL_ARTIFACTS_DAYS must be a number of days such as 30, not {chosen[:40]!r}: it is {DAYS:.0f}."
+        problems.append(
+            (
+                english,
+                f"SENTINEL_ARTIFACTS_DAYS 必须是天数（如 30），而不是 {chosen[:40]!r}：按 {DAYS:.0f} 天处理。",
+            )
+        )
+    chosen = environment.get("SENTINEL_ARTIFACTS_BYTES", "")
     try:
-        maximum = _bytes(environment.get("SENTINEL_ARTIFACTS_BYTES") or str(BYTES))
+        maximum = _bytes(chosen or str(BYTES))
     except ValueError:
-        problem = "SENTINEL_ARTIFACTS_BYTES must be a size such as 20G."
-    return StoreSettings(folder, url, days, maximum, problem)
+        most = f"{BYTES >> 30}G"
+        english = f"SENTINEL_ARTIFACTS_BYTES must be a size such as 5G, not {chosen[:40]!r}: it is {most}."
+        problems.append(
+            (
+                english,
+                f"SENTINEL_ARTIFACTS_BYTES 必须是大小（如 5G），而不是 {chosen[:40]!r}：按 {most} 处理。",
+            )
+        )
+    return StoreSettings(folder, url, days, maximum, tuple(problems))
 
 
 def artifact_store() -> str:
@@ -114,6 +136,13 @@ def own_settings(environment: Mapping[str, str]) -> str:
 def _default(environment: Mapping[str, str]) -> str:
     """Return the folder where nobody says otherwise."""
     return os.path.join(own_data(environment), "artifacts")
+
+
+def _days(text: str) -> float:
+    days = float(text)
+    if not (math.isfinite(days) and days >= 0):
+        raise ValueError(text)
+    return min(days, _MOST_DAYS)
 
 
 def _bytes(text: str) -> int:

@@ -179,6 +179,21 @@ def test_profiles_and_explain_say_the_same(profile: str, capsys: pytest.CaptureF
         assert limit in one_line
 
 
+def test_what_was_saved_is_listed_whatever_the_settings_hold_and_nothing_is_deleted_by_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", "rel")
+    monkeypatch.setenv("SENTINEL_ARTIFACTS_DAYS", "foo")
+    assert cli.main(["artifacts", "list"]) == 0
+    shown = capsys.readouterr()
+    assert f"{tmp_path}/sentinel-kernel/artifacts" in shown.out
+    assert "SENTINEL_ARTIFACTS must be an absolute path" in shown.err
+    assert "SENTINEL_ARTIFACTS_DAYS must be a number of days" in shown.err
+    assert cli.main(["artifacts", "prune", "--yes"]) == 1
+    assert "nothing is deleted" in capsys.readouterr().err
+
+
 def own_profiles(folder: Path) -> None:
     """Write a good profile and some with a mistake each."""
     place = folder / "sentinel-kernel" / "profiles"

@@ -56,11 +56,21 @@ def test_settings(environment: dict[str, str], expected: StoreSettings) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["SENTINEL_ARTIFACTS", "SENTINEL_ARTIFACTS_DAYS", "SENTINEL_ARTIFACTS_BYTES"]
+    ("name", "value"),
+    [
+        ("SENTINEL_ARTIFACTS", "some/where"),
+        ("SENTINEL_ARTIFACTS_DAYS", "some/where"),
+        ("SENTINEL_ARTIFACTS_DAYS", "-5"),
+        ("SENTINEL_ARTIFACTS_DAYS", "nan"),
+        ("SENTINEL_ARTIFACTS_BYTES", "some/where"),
+        ("SENTINEL_ARTIFACTS_BYTES", "-1"),
+    ],
 )
-def test_a_word_that_is_none_is_told_and_never_another_setting(name: str) -> None:
-    settings = read_store_settings({"HOME": "/h", name: "some/where"})
-    assert name in settings.problem
+def test_a_word_that_is_none_is_told_and_never_another_setting(name: str, value: str) -> None:
+    settings = read_store_settings({"HOME": "/h", name: value})
+    ((english, chinese),) = settings.problems
+    assert name in english
+    assert name in chinese
     assert settings.folder == "/h/.local/share/sentinel-kernel/artifacts"
     assert (settings.days, settings.maximum_bytes) == (store.DAYS, store.BYTES)
 
