@@ -19,6 +19,7 @@ from sentinel_kernel.workspace.commit import Outcome, commit, questions, settle
 from sentinel_kernel.workspace.layer import Layer
 from sentinel_kernel.workspace.listing import changes
 from sentinel_kernel.workspace.matching import Matching
+from sentinel_kernel.workspace.uploading import obstacle
 
 if TYPE_CHECKING:
     import argparse
@@ -86,7 +87,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse's own, which
 def _settings() -> store.StoreSettings:
     """Return the settings that kernels have, too; words that can't be understood are told beside what is asked for."""
     settings = store.read_store_settings(os.environ)
-    for english, chinese in settings.problems:
+    why = obstacle(settings.url) if settings.url else None
+    for english, chinese in (*settings.problems, *([why] if why is not None else [])):
         print(chinese if language(os.environ) == "zh" else english, file=sys.stderr)
     return settings
 

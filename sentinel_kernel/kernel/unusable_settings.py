@@ -35,8 +35,11 @@ def unusable_settings(settings: Settings, environment: Mapping[str, str]) -> lis
     ]
     if any(name.startswith("SENTINEL_ARTIFACTS") for name in environment):
         from sentinel_kernel.workspace.store import read_store_settings  # noqa: PLC0415 - few set one
+        from sentinel_kernel.workspace.uploading import obstacle  # noqa: PLC0415
 
-        found += read_store_settings(environment).problems
+        store = read_store_settings(environment)
+        why = obstacle(store.url) if store.url else None
+        found += [*store.problems, *([why] if why is not None else [])]
     return found
 
 

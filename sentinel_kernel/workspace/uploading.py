@@ -1,7 +1,9 @@
-"""Starts the upload of an artifact: a program of its own, which outlives everybody here."""
+"""Starts the upload of an artifact, a program of its own, which outlives everybody here; and says where none can be."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import signal
 import sys
@@ -16,15 +18,67 @@ def start_upload(path: str) -> None:
         "-P",
         "-E",
         "-m",
-        "sentinel_kernel",
+        "sentinel_kernel.cli",
         "artifacts",
         "upload",
         os.path.basename(path),
     ]
     ignored = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGIO]
+    # Whatever ends it before its end leaves this word, which a copy that is whole takes away.
+    write_word(path, UPLOAD_FAILED, "The copy is under way, or was cut off.")
     try:
         os.posix_spawn(
             sys.executable, command, dict(os.environ), setsid=True, setsigdef=ignored, setsigmask=[]
         )
     except OSError as error:
         write_word(path, UPLOAD_FAILED, f"It could not be started: {error}.")
+
+
+def obstacle(url: str) -> tuple[str, str] | None:
+    """Return why nothing can be copied to ``url`` from this interpreter, in English and Chinese; None: it may work.
+
+    The URL itself is not told: a password may stand in it. It imports fsspec, which takes a tenth of a second.
+    """
+    try:
+        registry = importlib.import_module("fsspec.registry")
+    except ImportError:
+        extra = "pip install 'sentinel-jupyter-kernel[artifacts]'"
+        return (
+            f"SENTINEL_ARTIFACTS is a URL, and fsspec is not installed beside JupyterLab ({extra}): {_STAYS[0]}",
+            f"SENTINEL_ARTIFACTS 是 URL，但 JupyterLab 的环境中未安装 fsspec（{extra}）：{_STAYS[1]}",
+        )
+    for scheme in (part.partition("://")[0] for part in url.split("::")):
+        told = "".join(letter if letter.isprintable() else "?" for letter in scheme[:40])
+        known = registry.known_implementations.get(scheme)
+        if known is None and scheme not in registry.registry:
+            return (
+                f"SENTINEL_ARTIFACTS is a URL of a kind that fsspec does not know ({told}://): {_STAYS[0]}",
+                f"SENTINEL_ARTIFACTS 是 fsspec 不认识的 URL 类型（{told}://）：{_STAYS[1]}",
+            )
+        missing = _missing(str(known["class"])) if known is not None else ""
+        if missing:
+            how = f"pip install {missing}"
+            return (
+                f"SENTINEL_ARTIFACTS ({told}://) takes {missing}, not installed beside JupyterLab ({how}): {_STAYS[0]}",
+                f"SENTINEL_ARTIFACTS（{told}://）需要 {missing}，但 JupyterLab 的环境中未安装（{how}）：{_STAYS[1]}",
+            )
+    return None
+
+
+_STAYS = (
+    "saved files stay on this machine, and are not copied there.",
+    "保存的文件只留在本机，不会复制到该处。",
+)
+
+
+def _missing(implementation: str) -> str:
+    """Return the module that fsspec's ``implementation`` (MODULE.CLASS) lacks, or ""."""
+    module = implementation.rpartition(".")[0]
+    top = module.partition(".")[0]
+    if top != "fsspec":
+        return "" if importlib.util.find_spec(top) is not None else top
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        return (error.name or "").partition(".")[0] or module
+    return ""

@@ -1,0 +1,85 @@
+"""Saved files are copied to a URL by a program of its own, and where that can't be somebody is told why."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from lacking import need_module
+from waiting import wait_until
+
+from sentinel_kernel import cli
+from sentinel_kernel.kernel.settings import read_settings
+from sentinel_kernel.kernel.words import about_settings
+from sentinel_kernel.workspace.store import MANIFEST, UPLOADED, artifacts
+from sentinel_kernel.workspace.uploading import obstacle, start_upload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME = "20260101-000000-aaaaaa"
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    need_module("fsspec")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    path = tmp_path / "sentinel-kernel" / "artifacts" / NAME
+    (path / "files").mkdir(parents=True)
+    (path / "files" / "a.csv").write_text("1")
+    (path / MANIFEST).write_text('{"files": 1, "workspace": "/w"}')
+    return path
+
+
+def test_an_artifact_is_copied_by_a_program_that_outlives_who_started_it(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", f"file://{tmp_path}/there")
+    start_upload(str(saved))
+    wait_until((saved / UPLOADED).exists, "the copy", 60)
+    os.wait()
+    assert (tmp_path / "there" / NAME / "files" / "a.csv").read_text() == "1"
+    (one,) = artifacts(str(saved.parent))
+    assert (one.uploaded, one.upload_failed) == (f"file://{tmp_path}/there/{NAME}", "")
+
+
+def test_a_copy_that_ends_before_its_end_leaves_a_word(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    start_upload(str(saved))
+    os.wait()
+    assert "cut off" in artifacts(str(saved.parent))[0].upload_failed
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("foo://bucket/x", "does not know (foo://)"),
+        ("simplecache::foo://user:secret@bucket/x", "does not know (foo://)"),
+        ("s3://bucket/x", "takes s3fs, not installed"),
+        ("sftp://user:secret@host/x", "takes paramiko, not installed"),
+    ],
+)
+@pytest.mark.usefixtures("saved")
+def test_the_first_cell_and_the_list_say_why_nothing_can_be_copied(
+    url: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in ("s3fs", "paramiko"):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "fsspec.implementations.sftp", raising=False)
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", url)
+    (told,) = about_settings(read_settings(["-f", "/k.json"], os.environ, "/"))
+    assert why in told.message("en")
+    assert "secret" not in told.message("en") + told.message("zh")
+    assert cli.main(["artifacts", "list"]) == 0
+    shown = capsys.readouterr()
+    assert NAME in shown.out
+    assert why in shown.err
+
+
+def test_without_fsspec_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec.registry", None)
+    told = obstacle("s3://bucket")
+    assert told is not None
+    assert "sentinel-jupyter-kernel[artifacts]" in told[0]
