@@ -56,6 +56,8 @@ class Cell(MutableRecord):
     allow_stdin: bool
     stop_on_error: bool
     magics: tuple[MagicLine, ...]
+    client_answers: bool = True
+    """Whether its client takes input; ``allow_stdin`` is off in a dry run all the same."""
     stage: Stage = Stage.QUEUED
     attempt: int = 0
     """Counts up whenever its beginning is called off: answers to the earlier beginning are void then."""
@@ -121,12 +123,14 @@ def read_cell(request: Request) -> Cell:
         # ipykernel would not reply to it, and a cell without a reply holds up all that come behind it.
         raise ProtocolError("The code of a cell is not a string.")
     silent = bool(content.get("silent", False))
+    takes_input = bool(content.get("allow_stdin", False))
     return Cell(
         request=request,
         code=code,
         silent=silent,
         store_history=bool(content.get("store_history", not silent)),
-        allow_stdin=bool(content.get("allow_stdin", False)),
+        allow_stdin=takes_input,
+        client_answers=takes_input,
         stop_on_error=bool(content.get("stop_on_error", True)),
         magics=() if silent else parse_leading_block(code).lines,
         dry_run=None if silent else dry_run_line(code),

@@ -122,8 +122,17 @@ class Execution:
 
     def code_of(self, msg_id: str) -> str | None:
         """Return the code of a cell that runs, or ran last."""
+        cell = self._known(msg_id)
+        return cell.code if cell is not None else None
+
+    def takes_input(self, msg_id: str) -> bool:
+        """Tell whether the client that sent a cell can be asked; of a cell that is gone nobody knows otherwise."""
+        cell = self._known(msg_id)
+        return cell is None or cell.client_answers
+
+    def _known(self, msg_id: str) -> Cell | None:
         cell = self.running.get(msg_id) or self.last_cell
-        return cell.code if cell is not None and cell.request.msg_id == msg_id else None
+        return cell if cell is not None and cell.request.msg_id == msg_id else None
 
     def opening(self) -> Cell | None:
         """Return a cell that is on its way to the worker, if any: its magic may wait for a sandbox."""

@@ -89,11 +89,8 @@ class Host:
         self.outbox = Outbox(self.session, self.sockets, self.publisher)
         self.lifecycle = Lifecycle(self.loop, settings, ledger, self)
         self.cell_calls = CellCalls(self.loop, settings, self.lifecycle)
-        self.violation_words = ViolationWords(
-            settings,
-            lambda: self.lifecycle.ready,
-            lambda cell: self.execution.code_of(cell),  # noqa: PLW0108 - it is made further down
-        )
+        # The execution is made further down.
+        self.violation_words = ViolationWords(settings, lambda: self.lifecycle.ready, lambda: self.execution)
         self.audit = AuditPage(self)
         self.displays = Displays(self.loop, self.outbox, settings.language, self.violation_words.complete)
         self.displays.waiting += words.about_settings(settings)

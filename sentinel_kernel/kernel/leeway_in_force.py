@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from sentinel_kernel.policy.profile import Profile
 
 
-def leeway_in_force(settings: Settings, ready: Json) -> Leeway:
-    """Return it; ``ready`` is what the supervisor told of the sandbox in use (its sizes, and the ceiling's)."""
+def leeway_in_force(settings: Settings, ready: Json, *, takes_input: bool = True) -> Leeway:
+    """Return it; ``ready`` is what the supervisor told of the sandbox in use (its sizes, and the ceiling's).
+
+    ``takes_input``: whether the client of the cell that it is for can be asked (nbclient's can't).
+    """
     lab = settings.lab
     return Leeway(
         profiles=_profiles(settings.profile_directories),
@@ -33,7 +36,7 @@ def leeway_in_force(settings: Settings, ready: Json) -> Leeway:
         most=_sizes(ready.get("ceiling")),
         workspace=settings.workspace,
         python=settings.python,
-        asks=settings.ask_seconds > 0,
+        asks=takes_input and settings.ask_seconds > 0,
         shown=_shown(ready.get("mounts")),
         wheels=_wheels(),
         rung=str(ready.get("rung") or "full"),

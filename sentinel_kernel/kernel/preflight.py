@@ -128,23 +128,24 @@ class Preflight:
             for notebook in (self._notebook, self._dangerous_notebook):
                 if notebook is not None:
                     notebook.take_back()
-            told = [self._with_remedies(finding, cell.code) for finding in refused[: advice.MOST_SHOWN]]
+            told = [self._with_remedies(finding, cell) for finding in refused[: advice.MOST_SHOWN]]
             return advice.refusal(told, self._host.settings.language)
         told = [finding for finding in findings if finding.confidence == advice.CERTAIN]
         if told and not cell.silent:
             cell.advice = advice.Advice(
-                self._host, cell, told, lambda finding: self._with_remedies(finding, cell.code)
+                self._host, cell, told, lambda finding: self._with_remedies(finding, cell)
             )
         return {}
 
-    def _with_remedies(self, finding: Finding, code: str) -> Finding:
+    def _with_remedies(self, finding: Finding, cell: Cell) -> Finding:
         """Return the finding with what helps; as it is where the words or the profiles can't be read."""
         from sentinel_kernel.kernel.leeway_in_force import leeway_in_force  # noqa: PLC0415 - as above
         from sentinel_kernel.policy.preflight_expected import with_remedies  # noqa: PLC0415 - as above
 
         try:
-            leeway = leeway_in_force(self._host.settings, self._host.lifecycle.ready)
-            return with_remedies(finding, self._under_profile().policy, code, leeway)
+            answers = cell.client_answers
+            leeway = leeway_in_force(self._host.settings, self._host.lifecycle.ready, takes_input=answers)
+            return with_remedies(finding, self._under_profile().policy, cell.code, leeway)
         except Exception as error:  # noqa: BLE001 - as above
             log(f"What helps could not be found out: {error!r}")
             return finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.log import log
@@ -25,16 +25,26 @@ _SECONDS_A_CELL = 1.0
 _REMEMBERED = 64
 
 
+class KnowsCells(Protocol):
+    """What is asked about cells that run, or ran last (kernel/execution.py)."""
+
+    def code_of(self, msg_id: str) -> str | None:
+        """Return the code of a cell."""
+
+    def takes_input(self, msg_id: str) -> bool:
+        """Tell whether the client that sent a cell can be asked."""
+
+
 class ViolationWords:
     """Finds the words in the mappings; the code for it is imported at the first violation."""
 
     def __init__(
-        self, settings: Settings, ready: Callable[[], Json], code_of: Callable[[str], str | None]
+        self, settings: Settings, ready: Callable[[], Json], execution: Callable[[], KnowsCells]
     ) -> None:
-        """``ready`` returns what the supervisor told of the sandbox, ``code_of`` the source of a cell by its msg_id."""
+        """``ready`` returns what the supervisor told of the sandbox, ``execution`` what knows cells by their msg_id."""
         self._settings = settings
         self._ready = ready
-        self._code_of = code_of
+        self._execution = execution
         self._mappings: Mappings | None = None
         self._found: dict[str, tuple[Leeway, Violation]] = {}
         self._spent: dict[str, float] = {}
@@ -76,7 +86,10 @@ class ViolationWords:
         from sentinel_kernel.policy.violation import Violation  # noqa: PLC0415 - not on the start path
 
         read = Violation.from_json(violation)
-        leeway = leeway_in_force(self._settings, self._ready())
+        cells = self._execution()
+        leeway = leeway_in_force(
+            self._settings, self._ready(), takes_input=cells.takes_input(read.cell or "")
+        )
         if self._mappings is None:
             self._load()
         from sentinel_kernel.record import replace  # noqa: PLC0415 - not on the start path
@@ -88,7 +101,7 @@ class ViolationWords:
         if known is None or known[0] != leeway:
             began = time.thread_time()
             spent = self._spent.pop(cell, 0.0)
-            code = self._code_of(cell) if spent < _SECONDS_A_CELL else None
+            code = cells.code_of(cell) if spent < _SECONDS_A_CELL else None
             known = leeway, complete(kind, self._mappings, leeway=leeway, code=code)
             self._spent[cell] = spent + time.thread_time() - began
             _bound(self._spent)

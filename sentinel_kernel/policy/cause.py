@@ -53,11 +53,11 @@ _ALL = (
     Cause("cpu_seconds", "limit", "A cell used as much processor time as it may.", ("interrupt", "death")),
     Cause(
         "path_hidden", "path", "The path exists on the host, and is not shown in the sandbox.",
-        ("write", "named", "shown", "secret", "removed"),
+        ("write", "named", "shown", "secret", "removed", "unasked"),
     ),
     Cause(
         "path_read_only", "path", "The place can't be written in the sandbox (EROFS, EACCES).",
-        ("shown", "written", "removed"),
+        ("shown", "written", "removed", "unasked"),
     ),
     Cause("path_denied", "path", "The path is shown, but covered, or not readable because of the sandbox."),
     Cause("folder_rename", "path", "A folder of the host can't be renamed where changes are held (EXDEV)."),

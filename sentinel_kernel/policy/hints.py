@@ -88,7 +88,7 @@ def complete(
     remedies = () if is_removal(violation) else remedies_for(violation, code=code, leeway=leeway)
     known = mappings if mappings is not None else _shipped_mappings()
     shown = showing_of(violation, code, leeway), shown_read_only(violation, leeway)
-    words = known.words(_as_done(violation, remedies, *shown))
+    words = known.words(_as_done(violation, remedies, *shown, asks=leeway.asks))
     message, hint = Text(words.message_en, words.message_zh), Text(words.hint_en, words.hint_zh)
     if leeway.rung != "full":
         from sentinel_kernel.policy.rung_hints import words_on_rung  # noqa: PLC0415 - few kernels are on a lesser one
@@ -116,11 +116,17 @@ def complete(
 
 
 def _as_done(
-    violation: Violation, remedies: tuple[Remedy, ...], showing: Showing | None, read_only: dict[str, str]
+    violation: Violation,
+    remedies: tuple[Remedy, ...],
+    showing: Showing | None,
+    read_only: dict[str, str],
+    *,
+    asks: bool,
 ) -> Violation:
     """Return the violation as words are looked up for it: what writes to a hidden path is told nothing of reading.
 
-    ``showing`` says where it can be read, ``read_only`` where what is shown read-only can be written.
+    ``showing`` says where it can be read, ``read_only`` where what is shown read-only can be written; ``asks`` whether
+    somebody can be asked for more.
     """
     subject = violation.subject
     first = remedies[0] if remedies else None
@@ -142,6 +148,8 @@ def _as_done(
             "inside": showing.inside,
         }
         return replace(violation, values={**violation.values, **told})
+    if does == "" and not asks:
+        does = "unasked"
     return replace(violation, values={**violation.values, "does": does}) if does else violation
 
 

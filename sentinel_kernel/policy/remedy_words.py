@@ -175,7 +175,9 @@ def remedy_hint(
         said = _of_first(remedies[0], violation)
         installs = violation.cause == "package_absent" and remedies[0].kind == "command"
         return _with_ways_inside(said, leeway) if installs else said
-    persons = _PERSONS if takes_an_answer(violation, code=code, leeway=leeway) else _NOTHING
+    # Of a hidden path the words themselves say so.
+    unasked = violation.cause != "path_hidden" and takes_an_answer(violation, code=code, leeway=leeway)
+    persons = _PERSONS if unasked else _NOTHING
     says_all = violation.values.get("does") in (UNRESOLVED, LOST_PROXY)
     if not says_all and (violation.cause == "name_lookup" or violation.resource == NAME_LOOKUP):
         inside = _way_inside(violation, leeway)

@@ -43,7 +43,8 @@ class Showing(Record):
 def showing_of(violation: Violation, code: str | None, leeway: Leeway) -> Showing | None:
     """Return how a hidden path that a cell names is seen inside; None where its folder is better not named.
 
-    As for a copy: only what stands in the source is taken, no secret, no home and nothing that needs quotes.
+    As for a copy: only what stands in the source is taken, no secret, no home and nothing that needs quotes. What is
+    not shown yet takes a person's yes.
     """
     subject = violation.subject
     if violation.cause != "path_hidden" or subject is None or not code or is_secret(subject.text):
@@ -57,6 +58,8 @@ def showing_of(violation: Violation, code: str | None, leeway: Leeway) -> Showin
         if path == outside or path.startswith(outside.rstrip("/") + "/"):
             inside = os.path.normpath(f"{target}/{path[len(outside.rstrip('/')) :]}")
             return _made(cell, violation, leeway, outside, inside)
+    if not leeway.asks or leeway.rung != "full":
+        return None
     folder = path if is_folder(cell, violation, path) else os.path.dirname(path)
     if not _TYPED.fullmatch(folder) or HOMES.fullmatch(folder):
         return None
@@ -77,7 +80,9 @@ def shown_read_only(violation: Violation, leeway: Leeway) -> dict[str, str]:
         written = next((place for folder, place in leeway.shown if folder == outside and place != target), "")
         if written:
             return {"does": "written", "inside": written}
-        return {"does": "shown", "folder": outside} if _TYPED.fullmatch(outside) else {}
+        if not _TYPED.fullmatch(outside):
+            return {}
+        return {"does": "shown" if leeway.asks else "unasked", "folder": outside}
     return {}
 
 
@@ -88,7 +93,7 @@ def showing_remedies(violation: Violation, code: str | None, leeway: Leeway) -> 
         return []
     if showing.mounted:
         return [Remedy("code", f"Read {showing.inside}", SHOWN, showing.code)]
-    if not leeway.asks or leeway.rung != "full" or (code or "").lstrip().startswith("%%"):
+    if (code or "").lstrip().startswith("%%"):
         return []
     return [Remedy("code", f"%sentinel_mount {showing.folder}", SHOW, showing.code)]
 

@@ -227,3 +227,18 @@ def test_question_says_which_secrets_are_covered_and_which_could_be_read(
     assert read.text == "['', 'x']\n"
     refused = begin(talk, f"%sentinel_mount {backup} rw")
     assert talk.finish(refused).content["ename"] == "MountError"
+
+
+def test_what_takes_a_yes_is_proposed_where_the_cells_client_can_be_asked_alone(
+    talk: Conversation, folder: Path
+) -> None:
+    path = folder / "home" / "rivers" / "none-knows.txt"
+    path.write_text("1")
+    for allow_stdin in (True, False):
+        told = talk.run(f"open('{path}')", allow_stdin=allow_stdin)
+        assert told.content["ename"] == "FileNotFoundError"
+        said = "\n".join([told.content["evalue"], *boxes(told)])
+        assert ("%sentinel_mount" in said) is allow_stdin, said
+        assert ("nobody can be asked here" in said) is not allow_stdin, said
+    dry = talk.run(f"%sentinel_dry_run\nopen('{path}')", allow_stdin=True)
+    assert "%sentinel_mount" in "\n".join([dry.content["evalue"], *boxes(dry)])

@@ -43,7 +43,7 @@ def host(mode: str = "advise", rules: str = "off") -> Any:
 
 def cell(code: str) -> Any:
     """Return as much of a cell as preflight asks for."""
-    return SimpleNamespace(code=code, silent=True, advice=None)
+    return SimpleNamespace(code=code, silent=True, advice=None, client_answers=True)
 
 
 @pytest.mark.parametrize("handler", [HUGE, f"(OSError, {HUGE})", f"a[{HUGE}].b", f"-{HUGE}", "a().b"])
@@ -96,8 +96,8 @@ def test_the_host_outlives_whatever_words_and_remedies_raise(monkeypatch: pytest
     examiner = Preflight(host())
     monkeypatch.setattr(examiner, "_under_profile", broken)
     finding: Any = object()
-    assert examiner._with_remedies(finding, "") is finding
-    words = ViolationWords(host().settings, dict, lambda _: "")
+    assert examiner._with_remedies(finding, cell("")) is finding
+    words = ViolationWords(host().settings, dict, SimpleNamespace)
     monkeypatch.setattr(words, "_complete", broken)
     assert "socket" in words.complete({"syscall": "socket"})["message"]["en"]
 

@@ -32,7 +32,8 @@ def violation(identifier: str, **fields: Any) -> dict[str, Any]:
 
 def words_of(read: list[str]) -> ViolationWords:
     settings = read_settings(("-f", "connection.json"), {"SENTINEL_PROFILE": "strict"}, "/home/u/nb")
-    return ViolationWords(settings, dict, lambda cell: (read.append(cell), CODE)[1])
+    cells = SimpleNamespace(code_of=lambda cell: (read.append(cell), CODE)[1], takes_input=lambda _: True)
+    return ViolationWords(settings, dict, lambda: cells)
 
 
 def test_violations_alike_are_put_into_words_once() -> None:

@@ -320,11 +320,31 @@ def test_the_folder_to_show_is_named_where_the_cell_names_it(path: str, code: st
     made = make_occurrence(
         "path_hidden", id="id", profile="strict", rule="r", time_ms=0, errno=2, subject=("path", path)
     )
-    done = complete(made, code=code, leeway=Leeway(tuple(SHIPPED), "datascience", workspace="/work/notes"))
+    leeway = Leeway(tuple(SHIPPED), "datascience", workspace="/work/notes", asks=True)
+    done = complete(made, code=code, leeway=leeway)
     assert done.hint is not None
     typed = "`%sentinel_mount /data/survey`"  # an example, which can be typed as it stands
     for hint, as_in in ((done.hint.en, f"as in {typed}"), (done.hint.zh, f"例如 {typed}")):
         assert f"`%sentinel_mount {folder}`" in hint if folder else as_in in hint
+
+
+@pytest.mark.parametrize("cause", ["path_hidden", "path_read_only"])
+@pytest.mark.parametrize("known", [True, False])
+def test_no_folder_is_to_be_asked_for_where_nobody_can_be_asked(cause: str, *, known: bool) -> None:
+    path = "/data/sets/x.csv" if cause == "path_hidden" else "/mnt/sets/x.csv"
+    made = make_occurrence(cause, id="id", profile="strict", rule="r", time_ms=0, subject=("path", path))
+    shown = () if cause == "path_hidden" else (("/data/sets", "/mnt/sets"),)
+    leeway = Leeway(tuple(SHIPPED), "datascience", workspace="/work/notes", asks=True, shown=shown)
+    code = f"open('{path}')" if known else None
+    asked, alone = (
+        complete(made, code=code, leeway=replace(leeway, asks=asks)).to_json() for asks in (True, False)
+    )
+    for language in ("en", "zh"):
+        assert "%sentinel_mount" in asked["hint"][language]
+        assert "%sentinel_mount" not in alone["hint"][language]
+    assert [one for one in alone["remedies"] if "%sentinel_mount" in json.dumps(one)] == []
+    if cause == "path_hidden":
+        assert "nobody can be asked here" in alone["hint"]["en"]
 
 
 D_CSV = "import pandas as pd\npd.read_csv('/srv/nc/data/d.csv')"
