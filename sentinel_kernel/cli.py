@@ -70,7 +70,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 def _profiles(arguments: argparse.Namespace) -> int:
     from sentinel_kernel.kernel.settings import profile_directories  # noqa: PLC0415
-    from sentinel_kernel.policy.profile import list_profiles  # noqa: PLC0415
+    from sentinel_kernel.policy.profile import NAME_REMEDY, list_profiles, misnamed_files  # noqa: PLC0415
 
     if arguments.names:
         print("\n".join(_summary(_load(name)) for name in arguments.names))
@@ -83,6 +83,9 @@ def _profiles(arguments: argparse.Namespace) -> int:
         except (SentinelError, OSError) as error:  # it must not hide those that come after it
             print(f"{name}\n  BROKEN   {error}\n")
             status = 1
+    for path in misnamed_files(profile_directories(os.environ)):
+        print(f"{path!r}\n  BROKEN   No profile has such a name. {NAME_REMEDY}\n")
+        status = 1
     return status
 
 

@@ -20,7 +20,13 @@ from sentinel_kernel.kernel.settings import language, profile_directories
 from sentinel_kernel.kernel.spawning import spawn
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.plan import PythonPaths
-from sentinel_kernel.policy.profile import find_profile, list_profiles, load_profile
+from sentinel_kernel.policy.profile import (
+    NAME_REMEDY,
+    find_profile,
+    list_profiles,
+    load_profile,
+    misnamed_files,
+)
 from sentinel_kernel.policy.rung import FULL, LANDLOCK
 from sentinel_kernel.policy.shipped import shipped_directory
 from sentinel_kernel.probes import Finding, applicable, run_probe
@@ -120,6 +126,9 @@ def examine_own() -> list[Finding]:
 def _own_profiles() -> Iterator[Finding]:
     """Try the person's own profiles: they load, can be made a filter of, and show folders that are there."""
     folders = profile_directories(os.environ)
+    for path in misnamed_files(folders):
+        title, why = f"the profile {os.path.basename(path)!r}", f"No profile has such a name: {path!r}."
+        yield Finding(f"profile {path}", title, "kernels that are to use it", False, False, why, NAME_REMEDY)
     for name in list_profiles(folders):
         path = find_profile(name, [*folders, shipped_directory("profiles")])
         if not path.startswith(folders):

@@ -13,7 +13,7 @@ from sentinel_kernel.record import Record, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from sentinel_kernel.policy.http_rules import HttpRule, Secret
     from sentinel_kernel.policy.regions import Region
@@ -149,14 +149,18 @@ def find_profile(name: str, directories: Iterable[str]) -> str:
             "$",
             "Names are letters, digits, '.', '_', '-' and '/'.",
         )
-    for directory in directories:
-        path = os.path.join(directory, *name.split("/")) + _SUFFIX
-        if os.path.isfile(path):
-            return path
+    for path in find_files(name, directories):
+        return path
     known = _names(directories)
     meant = closest(name, known)
     remedy = (f"Did you mean '{meant}'? " if meant else "") + f"Known: {', '.join(known)}."
     raise NoProfileError(f"There is no profile '{name}'.", "$", remedy)
+
+
+def find_files(name: str, directories: Iterable[str]) -> list[str]:
+    """Return the paths of all files of profile ``name``: the first one hides the others."""
+    places = [os.path.join(directory, *name.split("/")) + _SUFFIX for directory in directories]
+    return [path for path in places if os.path.isfile(path)]
 
 
 def is_profile_name(name: str) -> bool:
@@ -172,15 +176,33 @@ def list_profiles(directories: Iterable[str] = ()) -> list[str]:
     return _names([*directories, shipped_directory("profiles")])
 
 
+def misnamed_files(directories: Iterable[str]) -> list[str]:
+    """Return the paths of files in ``directories`` that are no profiles for their names, but hidden ones."""
+    return [
+        path
+        for name, path in _files(directories)
+        if not is_profile_name(name) and not any(part.startswith(".") for part in name.split("/"))
+    ]
+
+
+NAME_REMEDY = "Rename it: names of profiles are letters, digits, '.', '_' and '-'."
+"""What to do about one of them."""
+
+
 def _names(directories: Iterable[str]) -> list[str]:
-    found: set[str] = set()
+    found = {name for name, _ in _files(directories) if is_profile_name(name)}
+    order = ("strict", "datascience", "web")
+    return sorted(found, key=lambda name: (name.count("/"), order.index(name) if name in order else 9, name))
+
+
+def _files(directories: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each file that may hold a profile: the name that it stands for, and its path."""
     for directory in directories:
         for folder, below, files in os.walk(directory):
             relative = os.path.relpath(folder, directory)
             prefix = "" if relative == "." else f"{relative}/"
             if prefix.count("/") >= _DEPTH - 1:
                 below.clear()
-            names = (prefix + file.removesuffix(_SUFFIX) for file in files if file.endswith(_SUFFIX))
-            found.update(name for name in names if is_profile_name(name))
-    order = ("strict", "datascience", "web")
-    return sorted(found, key=lambda name: (name.count("/"), order.index(name) if name in order else 9, name))
+            for file in files:
+                if file.endswith(_SUFFIX):
+                    yield prefix + file.removesuffix(_SUFFIX), os.path.join(folder, file)

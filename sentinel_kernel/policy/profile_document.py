@@ -16,6 +16,7 @@ from sentinel_kernel.policy.profile import (
     Outputs,
     Profile,
     SyscallRule,
+    find_files,
     find_profile,
 )
 from sentinel_kernel.policy.regions import LOW_32_BITS, ArgumentTest, intersection
@@ -71,7 +72,16 @@ def parse_profile(name: str, text: bytes | str) -> Profile:
 
 def _read(name: str, directories: Sequence[str], chain: tuple[str, ...]) -> Profile:
     if name in chain or len(chain) >= _LONGEST_CHAIN:
-        raise ProfileError(f"'extends' goes round or on too long: {' > '.join((*chain, name))}.", "$.extends")
+        round_and_round = f"'extends' goes round or on too long: {' > '.join((*chain, name))}."
+        hiding = next((one for one in chain[::-1] if len(find_files(one, directories)) > 1), "")
+        if hiding:
+            path = find_files(hiding, directories)[0]
+            raise ProfileError(
+                f"{round_and_round} {path} hides another profile of the name '{hiding}'.",
+                "$.extends",
+                f"Give that file another name, as my-{hiding.rpartition('/')[2]}.json: then it can extend '{hiding}'.",
+            )
+        raise ProfileError(round_and_round, "$.extends")
     path = find_profile(name, directories)
     try:
         with open(path, "rb") as file:

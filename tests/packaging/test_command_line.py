@@ -194,6 +194,38 @@ def test_what_was_saved_is_listed_whatever_the_settings_hold_and_nothing_is_dele
     assert "nothing is deleted" in capsys.readouterr().err
 
 
+def test_a_profile_that_hides_the_one_it_extends_is_named_with_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "sentinel-kernel" / "profiles"
+    place.mkdir(parents=True)
+    (place / "strict.json").write_text('{"extends": "strict"}')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert cli.main(["explain", "datascience"]) == 1
+    said = capsys.readouterr().err
+    assert f"{place}/strict.json hides another profile of the name 'strict'" in said
+    assert "my-strict.json" in said
+    (place / "strict.json").rename(place / "my-strict.json")
+    assert cli.main(["explain", "my-strict"]) == 0
+
+
+def test_a_file_that_is_no_profile_for_its_name_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "sentinel-kernel" / "profiles"
+    (place / ".ipynb_checkpoints").mkdir(parents=True)
+    for name in ("Has Space.json", ".hidden.json", ".ipynb_checkpoints/x y.json"):
+        (place / name).write_text('{"extends": "strict"}')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert cli.main(["profiles"]) == 1
+    (told,) = [part for part in capsys.readouterr().out.split("\n\n") if "BROKEN" in part]
+    assert str(place / "Has Space.json") in told
+    assert "Rename it" in told
+    (finding,) = [one for one in doctor.examine_own() if not one.ok and one.name.startswith("profile ")]
+    assert "Has Space.json" in finding.detail
+    assert "Rename it" in finding.remedy
+
+
 def own_profiles(folder: Path) -> None:
     """Write a good profile and some with a mistake each."""
     place = folder / "sentinel-kernel" / "profiles"
