@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os.path
 from functools import lru_cache
 
 from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.bpf import arguments_to_try
 from sentinel_kernel.policy.compiled import compile_policy
 from sentinel_kernel.policy.resources import limit_names
+from sentinel_kernel.policy.shipped import shipped_directory
 from sentinel_kernel.record import Record, replace
 
 TYPE_CHECKING = False
@@ -189,10 +191,14 @@ def _network(profile: Profile) -> tuple[bool, bool, int]:
 
 
 def least_first(profiles: Iterable[Profile], machine: str) -> list[Profile]:
-    """Return ``profiles`` with those that give least in front."""
-    return sorted(
-        profiles, key=lambda profile: (_privileges(profile, machine), *_network(profile), profile.name)
-    )
+    """Return ``profiles`` with those that give least in front; of those that give alike, the shipped ones."""
+    shipped = os.path.join(shipped_directory("profiles"), "")
+
+    def key(profile: Profile) -> tuple[object, ...]:
+        own = not profile.path.startswith(shipped)
+        return _privileges(profile, machine), *_network(profile), own, profile.name
+
+    return sorted(profiles, key=key)
 
 
 @lru_cache(maxsize=64)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from sentinel_kernel.policy.compare import compiled, lets_through
 from sentinel_kernel.policy.network import LOOPBACK, METADATA, MULTICAST, HostRule, kind_of, parse_rule
 from sentinel_kernel.policy.violation import Remedy, Text
 from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from sentinel_kernel.policy.compiled import CompiledPolicy
     from sentinel_kernel.policy.leeway import Leeway
     from sentinel_kernel.policy.violation import Violation
 
 _LONGEST = 100
+_AF_INET, _AF_INET6, _SOCK_STREAM = 2, 10, 1
 
 ALLOW = Text(
     "You are asked before anything is sent. It holds for this session; the variables stay.",
@@ -79,6 +82,9 @@ def allowing_elsewhere(
     if not code or asks_for_hosts(violation.profile, leeway) or violation.values.get("does") == UNRESOLVED:
         return ()
     for profile in leeway.reachable(violation.profile, machine):
+        # One that asks about the socket itself takes a second answer: no host is reached by the first.
+        if not _opens_sockets(compiled(profile, machine, leeway.rung)):
+            continue
         for allowed in allowing_afresh(replace(violation, profile=profile.name), leeway):
             lines = f"%sentinel_profile {profile.name}", allowed.text
             text = "Put two lines on top of the cell: `{}` and below it `{}`".format(*lines)
@@ -90,6 +96,13 @@ def asks_for_hosts(profile: str, leeway: Leeway) -> bool:
     """Tell whether the person can allow a sandbox of ``profile`` a host."""
     current = leeway.profile(profile)
     return leeway.asks and not (leeway.locked or leeway.lab) and current is not None and current.network.allow
+
+
+def _opens_sockets(policy: CompiledPolicy) -> bool:
+    socket = policy.architecture.syscalls["socket"]
+    return any(
+        lets_through(policy, socket, (family, _SOCK_STREAM, 0, 0, 0, 0)) for family in (_AF_INET, _AF_INET6)
+    )
 
 
 def _rule(host: str, port: str) -> HostRule | None:

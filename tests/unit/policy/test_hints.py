@@ -293,6 +293,25 @@ def test_where_the_profile_has_no_sockets_the_cell_is_given_both_commands(cause:
         assert ("nobody can be asked here" in told.hint.en) is not bound.asks
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"syscall_rules": [{"name": "socket", "action": "ASK"}]},  # gives less, and takes a second answer
+        {},  # gives the same
+    ],
+)
+def test_a_profile_of_ones_own_does_not_go_before_a_shipped_one_that_works_better_or_alike(
+    own: dict[str, object],
+) -> None:
+    made = make_occurrence(
+        "name_lookup", id="id", profile="strict", rule="r", time_ms=0, subject=("host", "example.org")
+    )
+    asker = parse_profile("asker", json.dumps({"extends": "datascience", **own}))
+    leeway = Leeway((asker, *SHIPPED), "datascience", asks=True)
+    first = complete(made, code="get()", leeway=leeway).remedies[0]
+    assert (first.code or "").startswith("%sentinel_profile datascience\n%sentinel_allow example.org\n")
+
+
 def test_datagrams_are_offered_no_host_and_are_said_to_reach_none() -> None:
     made = make_occurrence("network_unreachable", id="id", profile="datascience", rule="r", time_ms=0)
     made = replace(made, values={"address": "203.0.113.5:80", "socket": "datagram"})
