@@ -30,11 +30,13 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401 - argparse's own, which
 
 def _lab_config(arguments: argparse.Namespace) -> int:
     from sentinel_kernel.kernel.settings import profile_directories  # noqa: PLC0415 - each command imports its own
-    from sentinel_kernel.lab_setup import what_to_do, write_lab  # noqa: PLC0415
+    from sentinel_kernel.lab_setup import own_profiles, what_to_do, write_lab  # noqa: PLC0415
     from sentinel_kernel.policy.profile import load_profile  # noqa: PLC0415
 
-    for name in filter(None, (arguments.profile, arguments.ceiling)):
-        load_profile(name, profile_directories(os.environ))
+    directories = profile_directories(os.environ)
+    named = list(filter(None, (arguments.profile, arguments.ceiling)))
+    for name in named:
+        load_profile(name, directories)
     written = write_lab(
         arguments.output,
         arguments.profile,
@@ -44,5 +46,5 @@ def _lab_config(arguments: argparse.Namespace) -> int:
         force=arguments.force,
     )
     print("\n".join(f"Wrote {path}" for path in written))
-    print(what_to_do(arguments.output))
+    print(what_to_do(arguments.output, own_profiles(named, directories)))
     return 0

@@ -8,6 +8,12 @@ import sys
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernelspecs import KERNEL_NAME, kernel_json, kernel_specification
+from sentinel_kernel.policy.json_document import parse
+from sentinel_kernel.policy.profile import find_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 _NATIVE = "python3"
 """What notebooks from elsewhere name; here it is a sandboxed kernel, too."""
@@ -137,13 +143,35 @@ def write_lab(output: str, profile: str, ceiling: str, *, locked: bool, ask: str
     return written
 
 
-def what_to_do(output: str) -> str:
-    """Return what is left for the administrator to do."""
+def own_profiles(names: Iterable[str], directories: Sequence[str]) -> dict[str, str]:
+    """Return those of the profiles, and of what they extend, that lie in ``directories``: names and paths of files.
+
+    A lab's kernels look for none there: each user would have another one.
+    """
+    found: dict[str, str] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop(0)
+        paths = find_files(name, directories)
+        if paths and name not in found:
+            found[name] = paths[0]
+            with open(paths[0], "rb") as file:
+                waiting += filter(None, [str(parse(file.read()).get("extends") or "")])
+    return found
+
+
+def what_to_do(output: str, own: Mapping[str, str]) -> str:
+    """Return what is left for the administrator to do; ``own`` are profiles that the lab's kernels do not find yet."""
     output = os.path.abspath(output)
+    profiles = "".join(
+        f"  install -D -o root -g root -m 644 {_quoted(path)} /etc/sentinel-kernel/profiles/{name}.json\n"
+        for name, path in own.items()
+    )
     return (
         f"Look at them, then, as root:\n"
         f"  install -d -o root -g root -m 755 /etc/sentinel-kernel\n"
         f"  install -o root -g root -m 644 {output}/sentinel-kernel/config.json /etc/sentinel-kernel/\n"
+        f"{profiles}"
         f"  chown -R root:root {output}   (users must be able to read it, and not to write to it)\n"
         f"Start users' servers with {output}/start-server (JupyterHub: c.Spawner.cmd), grade with\n"
         f"  JUPYTER_CONFIG_DIR={output} JUPYTER_PATH={output} nbgrader autograde ...\n"

@@ -226,6 +226,30 @@ def test_a_file_that_is_no_profile_for_its_name_is_told_of(
     assert "Rename it" in finding.remedy
 
 
+def test_a_lab_is_told_which_profiles_of_its_administrators_own_its_users_would_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "with space" / "sentinel-kernel" / "profiles"
+    (place / "labs").mkdir(parents=True)
+    for name, parent in (
+        ("roomy", "labs/base"),
+        ("labs/base", "datascience"),
+        ("mnt", "roomy"),
+        ("other", "strict"),
+    ):
+        (place / f"{name}.json").write_text(json.dumps({"extends": parent}))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "with space"))
+    asked = ["lab-config", "--output", str(tmp_path / "lab"), "--profile", "roomy", "--ceiling", "mnt"]
+    assert cli.main(asked) == 0
+    said = capsys.readouterr().out
+    for name in ("roomy", "labs/base", "mnt"):
+        copied = f"'{place}/{name}.json' /etc/sentinel-kernel/profiles/{name}.json"
+        assert said.count(f"install -D -o root -g root -m 644 {copied}\n") == 1
+    assert "other.json" not in said
+    assert cli.main(["lab-config", "--output", str(tmp_path / "shipped")]) == 0
+    assert "/etc/sentinel-kernel/profiles" not in capsys.readouterr().out
+
+
 def own_profiles(folder: Path) -> None:
     """Write a good profile and some with a mistake each."""
     place = folder / "sentinel-kernel" / "profiles"
