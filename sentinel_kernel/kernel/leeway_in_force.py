@@ -38,6 +38,7 @@ def leeway_in_force(settings: Settings, ready: Json, *, takes_input: bool = True
         python=settings.python,
         asks=takes_input and settings.ask_seconds > 0,
         shown=_shown(ready.get("mounts")),
+        asked=_asked(ready.get("asked"), ready.get("mounts")),
         wheels=_wheels(),
         rung=str(ready.get("rung") or "full"),
         rung_words=_words(ready.get("rung_words")),
@@ -56,6 +57,16 @@ def _wheels() -> frozenset[str]:
 def _shown(told: object) -> tuple[tuple[str, str], ...]:
     mounts = told if isinstance(told, list) else []
     return tuple((str(one.get("path")), str(one.get("target"))) for one in mounts if isinstance(one, dict))
+
+
+def _asked(folders: object, mounts: object) -> tuple[tuple[str, str], ...]:
+    """Return the folders that the profile wants written, each with where it can be ("": nowhere)."""
+    shown = mounts if isinstance(mounts, list) else []
+    written = _shown([one for one in shown if isinstance(one, dict) and one.get("mode") == "rw"])
+    return tuple(
+        (str(folder), dict(reversed(written)).get(str(folder), ""))
+        for folder in (folders if isinstance(folders, list) else [])
+    )
 
 
 def _words(told: object) -> dict[str, str]:

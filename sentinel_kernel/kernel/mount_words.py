@@ -296,12 +296,18 @@ class MountWords:
     def shown(self, told: Json) -> Json:
         """Return the bundle of a folder that is shown from here on."""
         mount = told.get("mount") or {}
-        note = self._say(
-            "All variables are kept. It goes with the sandbox: with %sentinel_reset, a restart, or "
-            f"%sentinel_mount --remove {mount.get('name')}",
-            "所有变量均保留。它随沙箱结束而消失：%sentinel_reset、重启，或 "
-            f"%sentinel_mount --remove {mount.get('name')}",
-        )
+        if mount.get("target") == mount.get("path"):
+            note = self._say(
+                "All variables are kept. Cells may change it until the kernel ends, as the profile wants.",
+                "所有变量均保留。按照配置的要求，单元格可以修改它，直到内核结束。",
+            )
+        else:
+            note = self._say(
+                "All variables are kept. It goes with the sandbox: with %sentinel_reset, a restart, or "
+                f"%sentinel_mount --remove {mount.get('name')}",
+                "所有变量均保留。它随沙箱结束而消失：%sentinel_reset、重启，或 "
+                f"%sentinel_mount --remove {mount.get('name')}",
+            )
         title = self._say("Sentinel: a folder is shown", "Sentinel：已显示文件夹")
         return rendering.table_bundle(title, self._rows([mount]), [note])
 

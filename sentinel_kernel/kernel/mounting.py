@@ -78,6 +78,11 @@ class Mounting:
         def failed(told: Json) -> None:
             refuse(self._words.refused(path, told))
 
+        def agreed(real: str, added: Json) -> None:
+            if wanted.mode == "rw" and real in (self._host.lifecycle.ready.get("asked") or ()):
+                self._answers[real] = "yes"  # asked again, and the newer answer holds: until the kernel ends
+            done(self._words.shown(added))
+
         def looked(told: Json) -> None:
             real = str(told.get("path"))
 
@@ -86,7 +91,7 @@ class Mounting:
                     refuse(self._words.declined(real))
                     return
                 fields = {"do": "add", "path": real, "mode": wanted.mode, "identity": told.get("identity")}
-                self._request(fields, current, lambda added: done(self._words.shown(added)), failed)
+                self._request(fields, current, lambda added: agreed(real, added), failed)
 
             prompt = self._words.question(real, wanted.mode, told)
             self._host.questions.ask(cell, prompt, YES, current(answered))
@@ -105,7 +110,7 @@ class Mounting:
         """Ask about each folder that the profile wants writable, once a session; then go on with the cell."""
         lifecycle = self._host.lifecycle
         waiting = [str(path) for path in lifecycle.ready.get("writable") or ()]
-        lifecycle.ready = {**lifecycle.ready, "writable": []}
+        lifecycle.ready = {**lifecycle.ready, "writable": [], "asked": list(waiting)}
 
         def go_on() -> None:
             if waiting:
@@ -135,14 +140,7 @@ class Mounting:
                 if answer != "yes":
                     only_read(self._words.declined_to_write(path))
                     return
-                fields = {
-                    "do": "add",
-                    "path": path,
-                    "mode": "rw",
-                    # A folder right below the root can't be written at its own place: Landlock would have to allow all.
-                    "target": path if os.path.dirname(path) != "/" else "",
-                    "identity": told.get("identity"),
-                }
+                fields = {"do": "add", "path": path, "mode": "rw", "identity": told.get("identity")}
                 self._request(fields, current, shown, failed)
 
             self._answer_about(cell, path, told, current(answered), only_read)

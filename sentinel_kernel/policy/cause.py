@@ -57,7 +57,7 @@ _ALL = (
     ),
     Cause(
         "path_read_only", "path", "The place can't be written in the sandbox (EROFS, EACCES).",
-        ("shown", "written", "removed", "unasked"),
+        ("shown", "written", "consent", "unagreed", "removed", "unasked"),
     ),
     Cause("path_denied", "path", "The path is shown, but covered, or not readable because of the sandbox."),
     Cause("folder_rename", "path", "A folder of the host can't be renamed where changes are held (EXDEV)."),

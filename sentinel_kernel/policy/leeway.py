@@ -41,6 +41,8 @@ class Leeway(Record):
     """Whether the person can be asked for more."""
     shown: tuple[tuple[str, str], ...] = ()
     """Folders that are shown while the sandbox runs: the host's path, and where it is inside."""
+    asked: tuple[tuple[str, str], ...] = ()
+    """Folders that the profile wants written, and where they are: "" where the person has not agreed (so far)."""
     wheels: frozenset[str] = frozenset()
     """Packages that the host has fetched wheels of, by their names as PEP 503 has them: cells can install those."""
     rung: str = "full"

@@ -69,14 +69,22 @@ def showing_of(violation: Violation, code: str | None, leeway: Leeway) -> Showin
 
 
 def shown_read_only(violation: Violation, leeway: Leeway) -> dict[str, str]:
-    """Return what words say of a path below a folder that was shown read-only: the place where it can be written."""
+    """Return what words say of a path below a folder that is shown read-only for now: how it can be written, or where.
+
+    A folder that the profile wants written is, once the person has agreed; by the profile alone it is read.
+    """
     subject = violation.subject
     if violation.cause != "path_read_only" or subject is None:
         return {}
     path = os.path.normpath(subject.text)
+    for outside, place in leeway.asked:
+        if path == outside or path.startswith(f"{outside}/"):
+            return {} if place == outside else _consent(outside, place, leeway)
     for outside, target in leeway.shown:
         if path != target and not path.startswith(f"{target}/"):
             continue
+        if outside in dict(leeway.asked):
+            return _consent(outside, dict(leeway.asked)[outside], leeway)
         written = next((place for folder, place in leeway.shown if folder == outside and place != target), "")
         if written:
             return {"does": "written", "inside": written}
@@ -84,6 +92,14 @@ def shown_read_only(violation: Violation, leeway: Leeway) -> dict[str, str]:
             return {}
         return {"does": "shown" if leeway.asks else "unasked", "folder": outside}
     return {}
+
+
+def _consent(folder: str, place: str, leeway: Leeway) -> dict[str, str]:
+    """Return what words say of a folder that the profile wants written, seen where it can only be read."""
+    if place:
+        return {"does": "written", "inside": place}
+    named = {"folder": folder} if _TYPED.fullmatch(folder) else {}
+    return {"does": "consent" if leeway.asks else "unagreed", **named}
 
 
 def showing_remedies(violation: Violation, code: str | None, leeway: Leeway) -> list[Remedy]:

@@ -119,7 +119,11 @@ class LiveMounts(Keeper):
         if there is not None:
             # Of an earlier worker of this sandbox: a folder at its own place is shown once.
             done({"done": True, "mount": there.to_json()})
-        elif not message.get("target") and before is not None and before.target.startswith(PLACE + "/"):
+        elif (
+            before is not None
+            and before.target.startswith(PLACE + "/")
+            and task.target.startswith(PLACE + "/")
+        ):
             self._show_anew(current, before, task, done)
         elif len(live) >= MOST:
             done({"done": False, "code": "too_many", "detail": str(MOST)})
@@ -273,8 +277,10 @@ def _task(current: Current, kind: str, message: dict[str, Any]) -> Task:
     path = str(message.get("path") or "/")
     seen = message.get("identity") or (0, 0)
     target = str(message.get("target") or "")
-    if kind == "show" and not target:
-        target = f"{PLACE}/{name_for(path, [one.name for one in current.sandbox.live])}"
+    if kind == "show":
+        # A folder right below the root can't be written at its own place: Landlock would have to allow all.
+        own = mode == "rw" and path in plan.asked and os.path.dirname(path) != "/"
+        target = path if own else f"{PLACE}/{name_for(path, [one.name for one in current.sandbox.live])}"
     return Task(
         kind=kind,
         path=path,

@@ -242,3 +242,44 @@ def test_what_takes_a_yes_is_proposed_where_the_cells_client_can_be_asked_alone(
         assert ("nobody can be asked here" in said) is not allow_stdin, said
     dry = talk.run(f"%sentinel_dry_run\nopen('{path}')", allow_stdin=True)
     assert "%sentinel_mount" in "\n".join([dry.content["evalue"], *boxes(dry)])
+
+
+def test_folder_that_was_first_refused_to_the_profile_is_written_at_its_own_place_once_asked_again(
+    tmp_path: Path,
+) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    profiles = tmp_path / "config" / "sentinel-kernel" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / "mine.json").write_text(
+        json.dumps({"extends": "strict", "filesystem": {"mounts": [{"path": str(results), "mode": "rw"}]}})
+    )
+    (tmp_path / "home").mkdir()
+    with notebook(
+        tmp_path,
+        XDG_CONFIG_HOME=str(tmp_path / "config"),
+        HOME=str(tmp_path / "home"),
+        XDG_STATE_HOME=str(tmp_path / "state"),
+        SENTINEL_PROFILE="mine",
+        SENTINEL_SPARE="off",
+    ) as running:
+        talk = Conversation(running.client)
+        write = f"print(open({str(results)!r} + '/out.txt', 'w').write('x'))"
+        cell = begin(talk, write)
+        question(talk, cell)
+        talk.client.input("n")
+        talk.finish(cell)
+        assert f"%sentinel_mount {results} rw" in boxes(cell)[0]
+        said = "".join(boxes(cell)) + cell.reply["content"]["evalue"]
+        assert "only once the person at the notebook has agreed, and nobody has" in said
+        assert f"SENTINEL_WRITABLE={results}" in said
+        assert "shows that place read-only" not in said
+        again = begin(talk, f"%sentinel_mount {results} rw\n{write}")
+        question(talk, again)
+        talk.client.input("y")
+        assert talk.finish(again).text == "1\n", boxes(again)
+        assert (results / "out.txt").read_text() == "x"
+        assert "--remove" not in boxes(again)[0]
+        # The newer answer is the one that holds after a reset.
+        fresh = talk.run(f"%sentinel_reset\n{write}")
+        assert fresh.text == "1\n", boxes(fresh)

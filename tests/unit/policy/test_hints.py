@@ -440,6 +440,40 @@ def test_what_was_shown_read_only_is_said_to_be_and_where_it_can_be_written(
         assert "'strict'" not in message
 
 
+@pytest.mark.parametrize(
+    ("asks", "place", "told", "untold"),
+    [
+        (True, "", ("`%sentinel_mount /srv/results rw`", "SENTINEL_WRITABLE=/srv/results"), ()),
+        (False, "", ("SENTINEL_WRITABLE=/srv/results",), ("%sentinel_mount",)),
+        (True, "/mnt/results", ("`/mnt/results`",), ("SENTINEL_WRITABLE",)),
+    ],
+)
+@pytest.mark.parametrize("path", ["/srv/results/z", "/mnt/ro/z"])
+def test_what_the_profile_wants_written_is_said_to_wait_for_the_persons_word(
+    *, asks: bool, place: str, told: tuple[str, ...], untold: tuple[str, ...], path: str
+) -> None:
+    made = make_occurrence(
+        "path_read_only", id="id", profile="mine", rule="r", time_ms=0, subject=("path", path)
+    )
+    leeway = Leeway(
+        tuple(SHIPPED),
+        "datascience",
+        workspace="/work/notes",
+        asks=asks,
+        shown=(("/srv/results", "/mnt/ro"),),
+        asked=(("/srv/results", place),),
+    )
+    done = complete(made, code=f"open('{path}', 'w')", leeway=leeway)
+    assert done.hint is not None
+    assert done.message is not None
+    for hint, message in ((done.hint.en, done.message.en), (done.hint.zh, done.message.zh)):
+        assert all(word in hint for word in told), hint
+        assert not any(word in hint for word in untold), hint
+        assert "the profile 'mine' shows" not in message
+        assert "配置“mine”仅以只读" not in message
+        assert ("/srv/results" in message) == (not place)
+
+
 @pytest.mark.parametrize("cause", [{"kind": "exit", "status": 1}, {"kind": "signal", "signal": 6}])
 def test_a_death_on_a_machine_without_memory_is_not_blamed_on_the_code(cause: dict[str, object]) -> None:
     made = death_violation({**cause, "machine_short": True}, id="id", profile="strict", time_ms=0)
