@@ -303,13 +303,27 @@ class NetworkMagics:
         if wanted.as_data:
             data = {
                 "hosts": told.get("hosts") or [],
+                "requests": told.get("requests") or [],
                 "granted": told.get("granted") or [],
                 "connections": rows,
             }
             return {"application/json": data, "text/plain": rendering.printable(str(data), 4000)}
         title = self._say("Sentinel: network", "Sentinel：网络")
         hosts = ", ".join(map(str, told.get("hosts") or ())) or self._say("none", "无")
-        notes = [self._say(f"Hosts that can be reached: {hosts}.", f"可访问的主机：{hosts}。")]
+        requests = "; ".join(map(str, told.get("requests") or ()))
+        directly = (" directly", "直接") if requests else ("", "")
+        notes = [
+            self._say(
+                f"Hosts that can be reached{directly[0]}: {hosts}.", f"可{directly[1]}访问的主机：{hosts}。"
+            )
+        ]
+        if requests:
+            notes.append(
+                self._say(
+                    f"Requests that the sandbox's proxy passes on: {requests}.",
+                    f"沙箱代理转发的请求：{requests}。",
+                )
+            )
         if granted := ", ".join(map(str, told.get("granted") or ())):
             notes.append(
                 self._say(

@@ -59,6 +59,13 @@ class HttpRule(Record):
         """Return the port of the host."""
         return self.host.first_port
 
+    @property
+    def text(self) -> str:
+        """Return what is passed on, as it is shown: methods, host and path."""
+        return (
+            f"{', '.join(self.methods) or '*'} {self.host.text}{'' if self.path == ANY_PATH else self.path}"
+        )
+
     def has_host(self, host: str) -> bool:
         """Tell whether the rule is about ``host``, a name in small letters or an address."""
         address = parse_address(host)

@@ -243,6 +243,10 @@ def test_the_page_of_the_network_tells_of_requests_and_not_of_secrets(book: Note
     assert "other.example.org" in shown
     assert SECRET not in shown
     assert "x=1" not in shown
+    # No host is listed, and what reaches some all the same is said.
+    assert "Hosts that can be reached directly: none." in shown
+    assert "proxy passes on: GET api.example.org/asked*; CONNECT web.example.org:80; CONNECT" in shown
+    assert "inside.example.org" in shown
 
 
 def test_a_host_that_the_person_allows_is_reached_through_the_proxy_too(book: Notebook) -> None:

@@ -127,10 +127,16 @@ class WayOut(Keeper):
             "serves": self.serves,
             "allow": self._current is not None and self._current.preparation.profile.network.allow,
             "hosts": [rule.text for rule in self.policy().rules],
+            "requests": self._passed_on(),
             "granted": list(self._granted),
             "wanted": [list(one) for one in self._wanted],
             "connections": [one.to_json() for one in self._connections.told[-100:]],
         }
+
+    def _passed_on(self) -> list[str]:
+        """Return the requests that the proxy passes on by the profile's rules, in words."""
+        network = self._current.preparation.profile.network if self._current is not None else None
+        return [rule.text for rule in network.http] if network is not None and network.allow else []
 
     @property
     def connected(self) -> bool:
