@@ -129,7 +129,11 @@ class Failures:
                 self.give_up()
 
         timer = self._host.loop.call_later(SECONDS, late)
-        fields: Json = {"report": document, "msg_id": cell.request.msg_id[:200]}
+        fields: Json = {
+            "report": document,
+            "msg_id": cell.request.msg_id[:200],
+            "suspects": list(cell.suspects),
+        }
         link.request(protocol.OP_EXPLAIN, fields, answered, CELL_SECONDS)
         return True
 

@@ -24,8 +24,12 @@ _SIGNS = (
     (b"SIGXFSZ", "file_size"),
     (b"File size limit exceeded", "file_size"),
     (b"Too many open files", "open_files"),
+    (b"MemoryError", "memory"),
+    (b"Unable to allocate", "memory"),
+    (b"Cannot allocate memory", "memory"),
+    (b"std::bad_alloc", "memory"),
 )
-"""The words of strerror(3), strsignal(3), CPython and SQLite."""
+"""The words of strerror(3), strsignal(3), CPython, NumPy, SQLite and C++."""
 
 _MOST_BYTES = 256 * 1024
 _ERROR_BYTES = 4 * 1024 * 1024
@@ -69,6 +73,8 @@ def _of_error(error: Json, names: list[str]) -> list[Json]:
     trace = "\n".join(line for line in lines if isinstance(line, str)) if isinstance(lines, list) else ""
     found = []
     for name in names:
+        if name == "memory":
+            continue  # by its class it is known better; a handler's line in the traceback names it too
         # A socket that has nothing to read says EAGAIN too: only what starts something is about pids.
         certain = name != "pids" or bool(_STARTS.search(value) or _STARTS.search(trace))
         path = _PATH.search(value) if name == "space" else None

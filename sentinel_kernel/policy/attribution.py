@@ -65,6 +65,8 @@ _BY_ERRNO: Mapping[int, tuple[str, ...]] = {
     errno.EFBIG: ("file_size",),
     errno.EMFILE: ("open_files",),
 }
+_BY_CODE: Mapping[int, tuple[str, ...]] = {errno.ENOSPC: (ROOM,), errno.ENOMEM: ("memory",)}
+"""The errno whose words a program that failed has put out -> the limits: who filled a folder may be an earlier cell."""
 PATH_ERRNOS = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.EXDEV, errno.EBUSY}
 )
@@ -213,7 +215,9 @@ def _of_child(entry: Entry) -> tuple[str, ...]:
         return (MAPPED,)
     if entry.returncode == -signal.SIGXFSZ:
         return ("file_size",)
-    return (CROWDED, FULL) if entry.returncode is not None and entry.returncode > 0 else ()
+    if entry.returncode is None or entry.returncode <= 0:
+        return ()
+    return (CROWDED, FULL, *_BY_CODE.get(entry.code or 0, ()))
 
 
 def told_limit(

@@ -6,11 +6,14 @@ What it says decides where to look; whether the sandbox caused the error is deci
 
 from __future__ import annotations
 
+import errno
+
 from sentinel_kernel.errors import ProtocolError
 from sentinel_kernel.record import Record, field_names, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from sentinel_kernel.policy.cell_lines import CellNames
@@ -79,7 +82,8 @@ class Entry(Record):
 
     ``by`` and ``site`` are explained in worker/failure.py. ``lines`` are those of the running cell,
     innermost first. ``gone``: the file that was written has been closed and removed since. ``size`` is what the failed
-    expression asked for, ``held`` what the process had then, in bytes; ``call`` the number of a system call.
+    expression asked for, ``held`` what the process had then, in bytes; ``call`` the number of a system call; ``code``
+    SQLite's, or of a program that failed the errno whose words it has put out.
     """
 
     ename: str
@@ -100,6 +104,10 @@ class Entry(Record):
     size: int | None
     held: int | None
     call: int | None
+
+
+_PRINTED = {"space": errno.ENOSPC, "memory": errno.ENOMEM}
+"""Suspect (kernel/limit_signs.py) -> the errno whose words the cell has printed."""
 
 
 class Failure(Record):
@@ -133,6 +141,18 @@ def typed(failure: Failure, names: CellNames) -> Failure:
     """Return a report with its lines as they were typed; of a file that ``names`` does not know they stay, unsure."""
     return replace(
         failure, chain=tuple(replace(one, lines=_typed(one.lines, names)) for one in failure.chain)
+    )
+
+
+def with_printed(failure: Failure, suspects: Collection[str]) -> Failure:
+    """Return a report in which what the cell has printed counts as a failed program's words: it may have been."""
+    code = next((_PRINTED[name] for name in _PRINTED if name in suspects), None)
+    return replace(
+        failure,
+        chain=tuple(
+            replace(one, code=code) if one.base == "CalledProcessError" and one.code is None else one
+            for one in failure.chain
+        ),
     )
 
 

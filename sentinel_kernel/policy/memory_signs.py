@@ -21,6 +21,11 @@ def may_be_memory(message: Mapping[str, Any], grown: int, limit: int) -> bool:
     return name.endswith("MemoryError") or threads or grew
 
 
+def prints_memory(message: Mapping[str, Any]) -> bool:
+    """Tell whether a cell has printed that memory was refused, as children do, and who catches a MemoryError."""
+    return any(one.get("name") == "memory" for one in message.get("suspects") or ())
+
+
 def size_tells(size: int | None, left: int, machine: int) -> bool:
     """Tell whether ``size`` bytes were refused by a limit that left ``left``: not if no ``machine`` has so many."""
     return size is not None and left < size <= machine

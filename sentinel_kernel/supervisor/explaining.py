@@ -21,7 +21,7 @@ from sentinel_kernel.policy.attribution import (
     told_limit,
     wants_paths,
 )
-from sentinel_kernel.policy.failure_report import PROGRAM, UNOPENED, read_report, typed
+from sentinel_kernel.policy.failure_report import PROGRAM, UNOPENED, read_report, typed, with_printed
 from sentinel_kernel.policy.host_attribution import refused_host
 from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.policy.packages import slip_of
@@ -89,6 +89,7 @@ class Explaining(Keeper):
             return
         if current.held_line is not None:
             failure = typed(failure, current.held_line.names)
+        failure = with_printed(failure, message.get("suspects") or ())
         msg_id = str(message.get("msg_id") or "")
         # Innermost first: what it was made from says more than what was made of it.
         for entry in reversed(failure.chain):

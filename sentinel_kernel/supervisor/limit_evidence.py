@@ -67,6 +67,8 @@ class LimitEvidence:
         return None if look is None else look()
 
     def _memory(self, current: Current, entry: Entry) -> dict[str, Any] | None:
+        if entry.returncode is not None:
+            return _said(self._meter.refused(None))  # a program's, by its words
         if entry.site != THREAD:
             held = data_held(current.worker_pid, entry.held or 0)
             sure = _is_beyond(current, held, entry.size or 0)

@@ -114,7 +114,9 @@ class LimitWatch(Keeper):
         current = self._current
         if current is None:
             return
-        suspects = list(message.get("suspects") or ())
+        suspects = [
+            one for one in message.get("suspects") or () if one.get("name") != "memory"
+        ]  # the meter's
         if self.pids_counted():
             # Told also where the code made nothing of it.
             suspects = [one for one in suspects if one.get("name") != "pids"] + [
@@ -228,8 +230,11 @@ class LimitWatch(Keeper):
         if path.startswith("/"):
             place = next((one[1] for one in systems if is_within(path, one[1])), None)
             return next((limit for limit in full if limit["place"] == place), None)
-        # One that was full before the cell began says nothing about it.
-        return next((limit for limit in full if limit["place"] not in self._full_places), None)
+        fresh = next((limit for limit in full if limit["place"] not in self._full_places), None)
+        if fresh is not None or not full:
+            return fresh
+        # One that was full before the cell began: that this cell has met it too its words alone tell.
+        return {**full[0], "place_of": {"confidence": "likely"}}
 
     def filled(self, current: Current) -> dict[str, Any] | None:
         """Return the limit of a file system that this cell has filled to the last block, or the last name."""

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from sentinel_kernel.policy.memory_signs import may_be_memory, size_tells
+from sentinel_kernel.policy.memory_signs import may_be_memory, prints_memory, size_tells
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.headroom import SOFT_SHARE, Headroom
 from sentinel_kernel.supervisor.keeper import Keeper
@@ -173,11 +173,12 @@ class Meter(Keeper):
         self.running = False
         self._headroom.forget()
         self._leave_headroom(self.allowed_bytes())
-        if message.get("status") == "error" and not self._soft.told:
-            grown = max(self._peak - self._soft.begun_at, self._data_peak - self._data_begun)
-            suspect = self._shares.refused or may_be_memory(message, grown, self._bound())
-            if suspect and (told := self.refused(None)) is not None:
-                self.send_limit(told)
+        failed = message.get("status") == "error"
+        grown = max(self._peak - self._soft.begun_at, self._data_peak - self._data_begun)
+        suspect = failed and (self._shares.refused or may_be_memory(message, grown, self._bound()))
+        printed = self._headroom.pressed and prints_memory(message)
+        if (suspect or printed) and not self._soft.told and (told := self.refused(None)) is not None:
+            self.send_limit(told if suspect else {**told, "place_of": {"confidence": "likely"}})
         self._tell()
         self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
 

@@ -7,6 +7,7 @@ of what an object holds itself, and of Python's own files are looked at. A class
 from __future__ import annotations
 
 import ast
+import errno
 import io
 import linecache
 import operator
@@ -29,6 +30,13 @@ _NO_ROOM = re.compile(
     re.ASCII,
 )
 _LARGEST = 1 << 62
+_PUT_OUT = (
+    (b"No space left on device", errno.ENOSPC),
+    (b"MemoryError", errno.ENOMEM),
+    (b"Cannot allocate memory", errno.ENOMEM),
+    (b"std::bad_alloc", errno.ENOMEM),
+)
+_LAST_CHARACTERS = 4096
 _NUMPY, _NUMPY_ERROR = ("numpy._core._exceptions", "numpy.core._exceptions"), "_ArrayMemoryError"
 _METHODS = (BuiltinMethodType, MethodType)
 _BUFFERED = (io.BufferedReader, io.BufferedWriter, io.BufferedRandom)
@@ -47,6 +55,19 @@ _WRITERS = frozenset(
         *("symlink", "link", "rename", "replace", "truncate"),
     }
 )
+
+
+def errno_put_out(*texts: object) -> int | None:
+    """Return the errno whose words end what a program has put out, where that was caught; None: no errno's do."""
+    for text in texts:
+        if isinstance(text, str):
+            last = text[-_LAST_CHARACTERS:].encode("utf-8", "replace")
+        else:
+            last = text[-_LAST_CHARACTERS:] if isinstance(text, bytes) else b""
+        found = (number for words, number in _PUT_OUT if words in last)
+        if (number := next(found, None)) is not None:
+            return number
+    return None
 
 
 def asked_bytes(error: BaseException, inner: TracebackType | None) -> int | None:

@@ -20,6 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from sentinel_kernel.worker.failed_call import (
     address_wanted,
     asked_bytes,
+    errno_put_out,
     file_written,
     is_of_datagrams,
     largest_amount,
@@ -176,6 +177,7 @@ def _facts(error: BaseException, base: str, frames: list[TracebackType]) -> dict
     elif base == "CalledProcessError":
         status = getattr(error, "returncode", None)
         facts["returncode"] = status if isinstance(status, int) else None
+        facts["code"] = errno_put_out(getattr(error, "stderr", None), getattr(error, "output", None))
     elif base == "OperationalError":
         facts["code"] = getattr(error, "sqlite_errorcode", None)
         facts |= _unopened(*database_not_opened(facts["code"], inner))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from jsonschema import Draft202012Validator
-from live_kernel import Notebook, notebook
+from live_kernel import Notebook, Result, notebook
 
 import sentinel_kernel.policy
 from sentinel_kernel.abi.architecture import architecture_of
@@ -70,6 +70,56 @@ def test_limits_and_deaths_are_violations_and_a_fault_in_words_of_ones_own_is_to
     [status] = book.run("%sentinel_status").bundles("text/plain")
     [line] = [line for line in status.splitlines() if "limits and failures so far" in line]
     assert line.split()[-1] == "2"
+
+
+def limits_of(result: Result) -> list[str]:
+    """Return the limits that a cell was told of."""
+    return [record["limit"]["name"] for record in result.bundles(VIOLATION_TYPE) if record["limit"]]
+
+
+def test_each_cell_that_meets_a_full_disk_is_told_by_itself_however_it_met_it(book: Notebook) -> None:
+    fill = "try:\n    open('big', 'wb').write(bytes(4 << 20))\nexcept OSError as error:\n    print(error)"
+    assert limits_of(book.run(f"%sentinel_limit disk=1M\n{fill}")) == ["disk"]
+    copied = "import subprocess\nsubprocess.run(['cp', 'big', 'more'], check=True{})"
+    for code in (
+        fill,
+        "!cp big more",
+        "%%bash\ncp big more",
+        copied.format(""),
+        copied.format(", capture_output=True"),
+    ):
+        cell = book.run(code)
+        assert limits_of(cell) == ["disk"], code
+        if cell.reply["status"] == "error" and code != copied.format(
+            ""
+        ):  # whose words may come behind its error
+            assert cell.reply["ename"] == "CalledProcessError"
+            assert "[Sentinel: Probably: " in cell.reply["evalue"]
+    # What fails for a reason of its own does so beside a full disk too.
+    for code in (
+        "import subprocess\nsubprocess.run(['false'], check=True)",
+        "%%bash\nls /nowhere",
+        "print('full')",
+    ):
+        cell = book.run(code)
+        assert limits_of(cell) == [], code
+        assert "[Sentinel" not in cell.reply.get("evalue", "")
+
+
+def test_memory_that_a_program_was_refused_in_small_pieces_is_told_and_none_that_is_only_spoken_of(
+    book: Notebook,
+) -> None:
+    assert limits_of(book.run("%sentinel_limit memory=600M\nprint('MemoryError')")) == []
+    inner = "kept = [b'x' * 10**7 for _ in range(100)]"
+    started = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}]{{}})"
+    for more in ("", ", check=True, capture_output=True", ""):
+        cell = book.run(started.format(more))
+        assert limits_of(cell) == ["memory"], more
+        assert ("[Sentinel: Probably: " in cell.reply.get("evalue", "")) == bool(more)
+    # What was refused before says nothing about a program that fails later.
+    ended = book.run("print('MemoryError')\nimport subprocess\nsubprocess.run(['false'], check=True)")
+    assert limits_of(ended) == []
+    assert "[Sentinel" not in ended.reply["evalue"]
 
 
 def test_the_workers_threads_lie_where_the_filter_lets_them_start_and_its_programs_do_not(

@@ -145,6 +145,15 @@ def test_a_lookup_fails_for_no_raw_socket(kind: int, explains: bool) -> None:
         ({"base": "KeyboardInterrupt", "by": "raise"}, ()),
         ({"base": "CalledProcessError", "returncode": -9}, ("killed",)),
         ({"base": "CalledProcessError", "returncode": -11}, ()),
+        ({"base": "CalledProcessError", "returncode": 1}, (attribution.CROWDED, attribution.FULL)),
+        (
+            {"base": "CalledProcessError", "returncode": 1, "code": errno.ENOSPC},
+            (attribution.CROWDED, attribution.FULL, attribution.ROOM),
+        ),
+        (
+            {"base": "CalledProcessError", "returncode": 1, "code": errno.ENOMEM},
+            (attribution.CROWDED, attribution.FULL, "memory"),
+        ),
         ({"base": "OperationalError", "code": 13}, ("space",)),
         ({"base": "OperationalError", "code": 1}, ()),
     ],
