@@ -33,6 +33,7 @@ _NO_WAY_OUT: Final = {"PIP_RETRIES": "0", "UV_HTTP_RETRIES": "0", "PIP_DISABLE_P
 """Where no index is reached, pip would only wait between its tries; what does reach one overrides it."""
 
 # Places to stage the new root on, in a private mount namespace: the first that hides no source is taken.
+_OF_THE_MACHINE: Final = ("/dev", "/proc", "/sys")
 _STAGING_PLACES: Final = ("/media", "/srv", "/boot", "/mnt", "/opt")
 _SYSTEM_DIRECTORIES: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _EMPTY_DIRECTORIES: Final = (
@@ -175,13 +176,20 @@ def make_plan(  # noqa: PLR0913 - each is one independent fact; a bag for them w
     ``absent_inside`` is a path of the host that must not be visible inside.
 
     Raises:
-        UnsupportedHost: the workspace can't be one (the root directory, or above every staging place).
+        UnsupportedHost: the workspace can't be one (the root directory, in /dev, /proc or /sys, or above every staging
+            place).
 
     """
     if workspace == "/" or not workspace.startswith("/"):
         raise UnsupportedHost(
             f"The folder '{workspace}' can't be a workspace: all of the machine would be in it.",
             "Start JupyterLab in the folder of your notebooks.",
+        )
+    own = next((top for top in _OF_THE_MACHINE if is_within(workspace, top)), "")
+    if own:
+        raise UnsupportedHost(
+            f"The folder '{workspace}' can't be a notebook's: the sandbox has {own} of its own.",
+            "Move the notebook and its files to a folder elsewhere, in your home folder or below /tmp, and open it.",
         )
     home = facts.home
     if home in (workspace, "/") or not home.startswith("/"):

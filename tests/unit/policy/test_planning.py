@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
+from sentinel_kernel.errors import UnsupportedHost
 from sentinel_kernel.policy.plan import BootPlan, HostFacts, Identity, MountKind, PythonPaths, Sizes
 from sentinel_kernel.policy.planning import make_plan
 
 HOME = "/home/ada"
 
 
-def _plan(*hidden: str, absent_inside: str, kinds: dict[str, str]) -> BootPlan:
+def _plan(*hidden: str, absent_inside: str, kinds: dict[str, str], workspace: str = HOME) -> BootPlan:
     facts = HostFacts(
         kinds={"/srv": "directory", **kinds},
         contents={},
@@ -30,7 +33,7 @@ def _plan(*hidden: str, absent_inside: str, kinds: dict[str, str]) -> BootPlan:
         file_size_bytes=None,
     )
     return make_plan(
-        workspace=HOME,
+        workspace=workspace,
         facts=facts,
         sizes=sizes,
         hidden=hidden,
@@ -55,6 +58,15 @@ def test_what_lies_in_a_hidden_folder_needs_no_cover_of_its_own() -> None:
     kinds = {share: "directory", f"{HOME}/.ssh": "directory", secret: "file"}
     plan = _plan("~/.ssh/keys/id", absent_inside=f"{share}/runtime/sentinel-1", kinds=kinds)
     assert sorted(_masked(plan)) == [share, f"{HOME}/.ssh"]
+
+
+@pytest.mark.parametrize("folder", ["/dev/shm", "/dev/shm/notes", "/proc/self", "/sys", "/"])
+def test_a_folder_that_the_sandbox_has_of_its_own_can_be_no_notebooks_and_another_is_named(
+    folder: str,
+) -> None:
+    with pytest.raises(UnsupportedHost, match=f"'{folder}' can't be") as caught:
+        _plan(absent_inside="/nowhere", kinds={folder: "directory"}, workspace=folder)
+    assert "folder" in caught.value.remedy
 
 
 def test_what_lies_beside_a_hidden_folder_keeps_its_own() -> None:
