@@ -158,6 +158,37 @@ _WHY = {
         "没有显示该名称的文件夹。HINT → %sentinel_mount 会列出名称。",
     ),
 }
+_BEFORE_HINT = (" HINT →", "HINT →")
+_HOLDS_DATA_ALONE = (
+    (
+        "HINT → Cells can read it all the same. Have the profile name a folder inside it that holds data alone, or "
+        "write to the notebook's folder."
+    ),
+    "HINT → 单元格仍可读取它。请在配置中改为列出其中只存放数据的文件夹，或写入笔记本所在文件夹。",
+)
+_OF_PROFILE = {
+    "host_runs": _HOLDS_DATA_ALONE,
+    "no_layer": (
+        (
+            "HINT → Cells can read it all the same. To have it written, copy it to a local disk and name that in the "
+            "profile."
+        ),
+        "HINT → 单元格仍可读取它。如需写入，请将其复制到本地磁盘，并在配置中列出该处。",
+    ),
+    "no_work_folder": _HOLDS_DATA_ALONE,
+    "no_write": (
+        "HINT → Cells can read it all the same. To have it written, ask its owner for the right to.",
+        "HINT → 单元格仍可读取它。如需写入，请向其所有者申请权限。",
+    ),
+    "secret_inside": (
+        (
+            "HINT → Cells can read it all the same. To have it written, make that first, outside the sandbox, and type "
+            "%sentinel_mount {path} rw"
+        ),
+        "HINT → 单元格仍可读取它。如需写入，请先在沙箱外创建它，然后输入 %sentinel_mount {path} rw",
+    ),
+}
+"""What helps where the profile wants a folder written: it is shown read-only already."""
 CODES = frozenset({*_WHY, "failed"})
 
 
@@ -182,6 +213,16 @@ class MountWords:
         shown = rendering.printable(path, _CHARACTERS)
         why = self._say(english, chinese).format(detail=detail, path=_typed(path))
         return self._say(f"the folder {shown!r} is not shown: {why}", f"文件夹“{shown}”未显示：{why}")
+
+    def not_written(self, path: str, told: Json) -> str:
+        """Return why a folder that the profile wants written is only read."""
+        code, language = str(told.get("code")), int(self._chinese)
+        why = _WHY.get(code, _FAILED)[language]
+        if code in _OF_PROFILE:
+            why = why.partition(_BEFORE_HINT[language])[0] + " "[language:] + _OF_PROFILE[code][language]
+        detail = rendering.printable(str(told.get("detail") or ""), _CHARACTERS)
+        why = why.format(detail=detail, path=_typed(path))
+        return self._say(f"cells can't change it: {why}", f"单元格无法修改它：{why}")
 
     def question(self, path: str, mode: str, told: Json, *, profile: str = "") -> str:
         """Return the question about a folder, of which ``told`` says what was found in it.

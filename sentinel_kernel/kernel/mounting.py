@@ -76,7 +76,8 @@ class Mounting:
         path = self._absolute(wanted.path)
 
         def failed(told: Json) -> None:
-            refuse(self._words.refused(path, told))
+            wants = wanted.mode == "rw" and path in (self._host.lifecycle.ready.get("asked") or ())
+            refuse(self._words.not_written(path, told) if wants else self._words.refused(path, told))
 
         def agreed(real: str, added: Json) -> None:
             if wanted.mode == "rw" and real in (self._host.lifecycle.ready.get("asked") or ()):
@@ -127,7 +128,7 @@ class Mounting:
             done()
 
         def failed(told: Json) -> None:
-            only_read(self._words.refused(path, told))
+            only_read(self._words.not_written(path, told))
 
         def shown(told: Json) -> None:
             if not cell.silent and (told.get("mount") or {}).get("target") != path:

@@ -283,3 +283,32 @@ def test_folder_that_was_first_refused_to_the_profile_is_written_at_its_own_plac
         # The newer answer is the one that holds after a reset.
         fresh = talk.run(f"%sentinel_reset\n{write}")
         assert fresh.text == "1\n", boxes(fresh)
+
+
+def test_folder_that_the_profile_wants_written_and_the_host_obeys_is_said_to_be_read_all_the_same(
+    tmp_path: Path,
+) -> None:
+    results = tmp_path / "results"
+    (results / ".git").mkdir(parents=True)
+    profiles = tmp_path / "config" / "sentinel-kernel" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / "mine.json").write_text(
+        json.dumps({"extends": "strict", "filesystem": {"mounts": [{"path": str(results), "mode": "rw"}]}})
+    )
+    (tmp_path / "home").mkdir()
+    with notebook(
+        tmp_path,
+        XDG_CONFIG_HOME=str(tmp_path / "config"),
+        HOME=str(tmp_path / "home"),
+        XDG_STATE_HOME=str(tmp_path / "state"),
+        SENTINEL_PROFILE="mine",
+        SENTINEL_SPARE="off",
+    ) as running:
+        talk = Conversation(running.client)
+        told = [boxes(talk.run("pass"))[0]]
+        again = talk.finish(begin(talk, f"%sentinel_mount {results} rw"))
+        told.append(again.reply["content"]["evalue"])
+        for words in told:
+            assert "cells can't change it: programs on the host would run or obey" in words
+            assert "Cells can read it all the same" in words
+            assert "is not shown" not in words

@@ -7,7 +7,7 @@ import pytest
 from sentinel_kernel.kernel.ceiling import Ceiling
 from sentinel_kernel.kernel.magics import _USAGE, Magics, UsageError
 from sentinel_kernel.kernel.mount_arguments import MountWanted
-from sentinel_kernel.kernel.mount_words import MountWords
+from sentinel_kernel.kernel.mount_words import CODES, MountWords
 from sentinel_kernel.kernel.settings import read_settings
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
 from sentinel_kernel.worker.inert_magics import USAGE, help_text
@@ -83,6 +83,23 @@ def test_what_ipythons_help_shows_of_a_magic_is_what_the_host_reads() -> None:
             assert f"For example: %{name} {example}\n" in help_text(name)
             _magics("en").check(parse_leading_block(f"%{name} {example}").lines)
     assert "%sentinel_help" in help_text("sentinel_reset")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_a_folder_that_the_profile_wants_written_is_not_to_be_shown_read_only_once_more(
+    code: str, language: str
+) -> None:
+    told = MountWords(language).not_written("/srv/data", {"code": code, "detail": "/srv/data/.git"})
+    assert "{" not in told
+    assert "is not shown" not in told
+    assert "未显示" not in told
+    assert "ead-only" not in told
+    assert "只读" not in told
+    assert "ro" not in told.split()
+    if code == "host_runs":
+        assert "/srv/data/.git" in told
+        assert told.count("HINT →") == 1
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
