@@ -98,11 +98,14 @@ def complete(
             return replace(violation, message=on_rung[0], hint=on_rung[1], remedies=())
     answer = _ANSWERS.get(violation.values.get("answer", ""))
     if answer is not None:
-        message = _joined(message, Text(answer[0], answer[1]))
+        # Of what the profile refuses by itself nothing is said: it leaves this to the person.
+        message = _joined(_left_to_the_person(violation), Text(answer[0], answer[1]))
         hint = _joined(Text(answer[2], answer[3]), hint)
     if violation.outcome == "killed" and violation.cause == "call":
         message = _joined(message, _ENDED)
     helps = remedy_hint(violation, remedies, code=code, leeway=leeway)
+    if answer is not None and not remedies:
+        helps = Text("", "")  # that no profile allows it is not why it was refused
     if not helps.en and violation.limit is not None and "machine" not in violation.values:
         helps = _set_limit(violation.limit.name)
     # A slip of the keys is to be seen to first; and a host that can be allowed is what was wanted.
@@ -183,6 +186,14 @@ def _set_limit(name: str) -> Text:
     return Text(
         f"`%sentinel_limit` at a cell's top shows what is in force ({MAGIC[name]}), how far it can be set, and how.",
         f"在单元格首行写 `%sentinel_limit`，可查看当前限制（{MAGIC[name]}）、可设定的范围和写法。",
+    )
+
+
+def _left_to_the_person(violation: Violation) -> Text:
+    name, profile = violation.syscall or violation.cause, violation.profile
+    return Text(
+        f"The profile '{profile}' lets the call {name} through only if the person agrees.",
+        f"在配置“{profile}”下，调用 {name} 只有在用户同意后才会放行。",
     )
 
 

@@ -107,6 +107,7 @@ def test_no_and_whatever_is_not_a_yes_refuse_and_say_so(talk: Conversation) -> N
             talk.client.input(answer)
         assert talk.finish(cell).text == "1\n"
         assert any("the answer was no" in box for box in boxes(cell))
+        assert not any("has no network" in box for box in boxes(cell))
         assert any("[SEMANTIC]" in box for box in boxes(cell)), boxes(cell)
 
 

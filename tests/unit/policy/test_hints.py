@@ -275,6 +275,22 @@ def test_a_failed_look_up_is_told_in_the_same_words_before_and_after_its_host_is
     assert before == after
 
 
+def test_what_the_person_has_refused_is_not_said_to_be_refused_by_the_profile() -> None:
+    made = make_occurrence("name_lookup", id="id", profile="asker", rule="r", time_ms=0)
+    call = replace(made, cause="call", syscall="socket", resource="network", values={"family": "AF_INET"})
+    asked = complete(replace(call, values={**call.values, "answer": "no"}))
+    plain = complete(call).message
+    assert plain is not None
+    assert "has no network" in plain.en
+    assert asked.message is not None
+    assert asked.hint is not None
+    assert "lets the call socket through only if the person agrees" in asked.message.en
+    assert "the answer was no" in asked.message.en
+    assert "no network" not in asked.message.en
+    assert "没有网络" not in asked.message.zh
+    assert asked.hint.en.startswith("Run the cell again and answer y")
+
+
 @pytest.mark.parametrize("cause", ["name_lookup", "network_unreachable"])
 def test_where_the_profile_has_no_sockets_the_cell_is_given_both_commands(cause: str) -> None:
     made = make_occurrence(
