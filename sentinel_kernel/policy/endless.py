@@ -46,6 +46,20 @@ def endless_loop(code: str | None, line: int | None) -> int | None:
     return None
 
 
+def open_loop(code: str | None, line: int | None) -> int | None:
+    """Return the line of the loop around the cell's line ``line`` that ends by what is in it alone, if ever."""
+    if not code or line is None:
+        return None
+    cell = CellSource(code)
+    for node in cell.nodes():
+        inside = isinstance(node, ast.While | ast.For) and node.lineno <= line <= (
+            node.end_lineno or node.lineno
+        )
+        if isinstance(node, ast.While | ast.For) and inside and _goes_on(cell, node):
+            return node.lineno
+    return None
+
+
 def _goes_on(cell: CellSource, loop: ast.While | ast.For) -> bool:
     if isinstance(loop, ast.While):
         return isinstance(loop.test, ast.Constant) and bool(loop.test.value)

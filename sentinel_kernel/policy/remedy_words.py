@@ -5,7 +5,7 @@ from __future__ import annotations
 from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.policy.compare import compiled
 from sentinel_kernel.policy.destinations import OUTSIDE, destination_of
-from sentinel_kernel.policy.endless import endless_loop
+from sentinel_kernel.policy.endless import endless_loop, open_loop
 from sentinel_kernel.policy.host_commands import INSTALL_FETCHED, INSTALL_TYPED, INSTALL_UNSURE, has_index
 from sentinel_kernel.policy.host_remedy import ALLOW_AFRESH, DATAGRAM, LOST_PROXY, UNRESOLVED, asks_for_hosts
 from sentinel_kernel.policy.in_words import reaches_itself
@@ -85,6 +85,12 @@ _ENDLESS = Text(
     "The loop that it stands in has no end, so that no limit is enough: give it one (`break`, or `for ... in "
     "range(...)`).",
     "它所在的循环没有终点，任何限制都不够：请为循环加上结束条件（`break` 或 `for ... in range(...)`）。",
+)
+_MAY_BE_ENDLESS = Text(
+    "That helps if the loop in line {0} ends by itself: if nothing in it ever ends it, no limit is enough, and it "
+    "needs an end (`break`, or `for ... in range(...)`).",
+    "前提是第 {0} 行的循环会自行结束：如果其中没有任何语句能结束它，任何限制都不够，"
+    "需要加上结束条件（`break` 或 `for ... in range(...)`）。",
 )
 _COMMAND = Text(
     "The command that helps is given here, for a terminal of the host.",
@@ -172,7 +178,7 @@ def remedy_hint(
 ) -> Text:
     """Return what is added to the hint of ``violation``, whose ``remedies`` are remedies_for()'s; may be empty."""
     if remedies:
-        said = _of_first(remedies[0], violation)
+        said = _with_the_loop(_of_first(remedies[0], violation), violation, code)
         installs = violation.cause == "package_absent" and remedies[0].kind == "command"
         return _with_ways_inside(said, leeway) if installs else said
     # Of a hidden path the words themselves say so.
@@ -190,6 +196,16 @@ def remedy_hint(
     if says_all or violation.outcome == "continued" or violation.resource == OUTSIDE_NETWORK:
         return _NOTHING
     return _why_none(violation, code, leeway)
+
+
+def _with_the_loop(said: Text, violation: Violation, code: str | None) -> Text:
+    """Return ``said`` with what it rests on, where seconds ran out in a loop that may never end."""
+    seconds = violation.limit is not None and violation.limit.unit == "seconds"
+    loop = open_loop(code, violation.line) if seconds else None
+    if loop is None:
+        return said
+    more = _filled(_MAY_BE_ENDLESS, str(loop))
+    return Text(f"{said.en} {more.en}", said.zh + more.zh)
 
 
 def on_its_page(hint: str) -> str:

@@ -319,6 +319,16 @@ def test_no_limit_is_enough_for_a_loop_without_an_end(name: str) -> None:
         assert done.remedies
         assert done.hint is not None
         assert "has no end" not in done.hint.en
+    trying = "while True:\n    try:\n        work()\n    except ValueError:\n        pass"
+    done = complete(limited(name, 1 << 20, unit, line=3), leeway=LEEWAY, code=trying)
+    assert done.remedies
+    assert done.hint is not None
+    for told, words in (
+        (done.hint.en, "if the loop in line 1 ends by itself"),
+        (done.hint.zh, "第 1 行的循环"),
+    ):
+        assert "%sentinel_limit" in told
+        assert (words in told) == (unit == "seconds")
     in_function = "def f():\n    while True: pass\nf()"
     assert remedies_for(limited(name, 1 << 20, unit, line=2), code=in_function, leeway=LEEWAY) == ()
     assert remedies_for(limited(name, 1 << 20, unit, line=3), code=in_function, leeway=LEEWAY) != ()
