@@ -59,7 +59,10 @@ _ALL = (
         "path_read_only", "path", "The place can't be written in the sandbox (EROFS, EACCES).",
         ("shown", "written", "consent", "unagreed", "removed", "unasked"),
     ),
-    Cause("path_denied", "path", "The path is shown, but covered, or not readable because of the sandbox."),
+    Cause(
+        "path_denied", "path", "The path is shown, but covered, or not readable because of the sandbox.",
+        ("process", "machine"),
+    ),
     Cause("folder_rename", "path", "A folder of the host can't be renamed where changes are held (EXDEV)."),
     Cause(
         "path_busy", "path", "What the sandbox shows at that very place can't be removed or renamed (EBUSY).",

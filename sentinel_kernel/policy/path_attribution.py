@@ -206,9 +206,10 @@ def _absent(path: str, seen: Seen, mount: MountEntry | None, plan: BootPlan, *, 
 def _in_proc(number: int, path: str) -> Found | None:
     name = path.split("/")[2] if path.count("/") >= 2 else ""
     if name in PROC_MASKED:
-        return Found(DENIED, f"/proc/{name} is covered, in every profile")
+        return Found(DENIED, f"/proc/{name} is covered, in every profile", does="machine")
     if name == "1" and number == errno.EACCES:
-        return Found(DENIED, "the sandbox's first process is closed to cells, in every profile")
+        rule = "the sandbox's first process is closed to cells, in every profile"
+        return Found(DENIED, rule, does="process")
     return Found(READ_ONLY, f"/proc/{name} is read-only, in every profile") if number == errno.EROFS else None
 
 

@@ -14,7 +14,9 @@ from sentinel_kernel.policy import attribution
 from sentinel_kernel.policy.cell_lines import CellNames, file_name
 from sentinel_kernel.policy.decode import Argument
 from sentinel_kernel.policy.failure_report import REPORT_BYTES, Failure, read_report, to_json, typed
+from sentinel_kernel.policy.hints import complete
 from sentinel_kernel.policy.memory_signs import size_tells
+from sentinel_kernel.policy.occurrence import make_occurrence
 from sentinel_kernel.policy.path_attribution import (
     DENIED,
     HIDDEN,
@@ -27,6 +29,7 @@ from sentinel_kernel.policy.path_attribution import (
 )
 from sentinel_kernel.policy.plan import MountEntry, MountKind
 from sentinel_kernel.policy.violation import Process, Violation
+from sentinel_kernel.record import replace
 
 if TYPE_CHECKING:
     from sentinel_kernel.policy.plan import BootPlan
@@ -238,6 +241,22 @@ def plan() -> BootPlan:
 def test_why_a_path_failed(plan: BootPlan, number: int, path: str, seen: Seen, cause: str | None) -> None:
     why = why_path(number, path, seen, plan, program=False, writes=False)
     assert (why and why.cause) == cause
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("/proc/1/environ", "the sandbox's first process"), ("/proc/kcore", "the machine as a whole")],
+)
+def test_no_copy_is_proposed_of_what_no_profile_shows(plan: BootPlan, path: str, told: str) -> None:
+    why = why_path(errno.EACCES, path, Seen(look(), None, FOLDER, None), plan, program=False, writes=False)
+    assert why is not None
+    made = make_occurrence(why.cause, id="id", profile="strict", rule=why.rule, time_ms=0)
+    done = complete(replace(made, values={**made.values, "does": why.does}))
+    assert done.message is not None
+    assert done.hint is not None
+    assert told in done.message.en
+    assert "Copy" not in done.hint.en
+    assert "复制" not in done.hint.zh
 
 
 def test_a_new_file_in_a_folder_of_the_hosts_alone(plan: BootPlan) -> None:
