@@ -78,7 +78,7 @@ _ALL = (
     ),
     Cause(
         "host_refused", "network", "A host was asked for that the profile does not let cells reach.",
-        ("private", "request", "closed", "full", "unwatched"),
+        ("private", "request", "closed", "full", "unwatched", "expected"),
     ),
     Cause("package_absent", "absent", "A module is not installed in the kernel's environment.", ("inside",)),
     Cause("program_absent", "absent", "A program is on the host, and not in the sandbox."),

@@ -43,6 +43,9 @@ def expected(finding: Finding, policy: CompiledPolicy) -> Violation | None:
     elif finding.cause == "host_refused":
         name = finding.subject[1] if finding.subject is not None else ""
         made = host_refusal(name, 0, "not-listed", id="", profile=policy.profile_name, time_ms=0)
+        made = replace(
+            made, values={**made.values, "does": "expected"}
+        )  # no word of what was sent: nothing ran
     else:
         made = make_occurrence(
             finding.cause,

@@ -86,3 +86,9 @@ def test_the_finding_has_the_words_and_the_remedy_of_the_refusal() -> None:
     assert [remedy.text for remedy in told.remedies] == ["%sentinel_allow other.net"]
     assert "%sentinel_allow other.net" in told.hint.en
     assert "%sentinel_allow other.net" in told.hint.zh
+    # Nothing ran, so that there is nothing to say of what was sent; also where nobody is asked.
+    alone = with_remedies(found, NAMES_ALONE.policy, code, Leeway(ceiling="web"))
+    for hint in (told.hint, alone.hint):
+        assert "sent" not in hint.en.split()
+        assert "发送" not in hint.zh
+    assert "A profile that lists the host" in alone.hint.en
