@@ -7,8 +7,8 @@ _WORDS = {
     "written": ("It would have written", "它将写入"),
     "reached": ("It would have connected to", "它将连接"),
     "nothing": (
-        "It would have written nothing to the notebook's folder.",
-        "它不会向笔记本所在文件夹写入任何内容。",
+        "It would have written nothing to this machine.",
+        "它不会向此机器写入任何内容。",
     ),
     "no_host": ("It tried to reach no host that this kernel serves.", "它没有尝试连接此内核所服务的主机。"),
     "taken_back": (

@@ -50,8 +50,8 @@ def held_page(
     title = "Sentinel：单元格写入的文件" if chinese else "Sentinel: files that cells wrote"
     if not entries:
         nothing = (
-            "没有待提交的文件：笔记本所在文件夹与单元格现在看到的一致。",
-            "Nothing is held: the notebook's folder is as the cells see it now.",
+            "没有待提交的文件：此机器上的文件夹与单元格现在看到的一致。",
+            "Nothing is held: the folder on this machine is as the cells see it now.",
         )
         said = (files_words.NOTHING_NAMED if named else nothing)[not chinese]
         return rendering.page_bundle(title, [], [said, *unheld])

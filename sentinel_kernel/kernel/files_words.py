@@ -209,8 +209,8 @@ def help_rows(*, chinese: bool) -> list[tuple[str, str]]:
         ),
         (
             "%sentinel_commit PATH",
-            "write them to the notebook's folder; globs work",
-            "写入笔记本所在文件夹；支持通配符",
+            "write them to the folder of this machine; globs work",
+            "写入此机器上的文件夹；支持通配符",
         ),
         (
             "%sentinel_discard PATH",
@@ -248,9 +248,9 @@ def held(count: int, size: int) -> Words:
         f"{files(count, chinese=False)} that cells changed {verb} held in the sandbox ({size_text(size)}): nothing "
         "that was there before has changed on this machine.",
         f"单元格更改的 {count} 个文件保留在沙箱中（{size_text(size)}）：此机器上原有的文件均未改变。",
-        f"%sentinel_files lists {pronoun}, --diff shows what differs, %sentinel_commit writes {pronoun} to the "
-        "notebook's folder. This is said once; the gauge (%sentinel_gauge) goes on counting.",
-        "%sentinel_files 列出它们，--diff 显示差异，%sentinel_commit 写入笔记本所在文件夹。"
+        f"%sentinel_files lists {pronoun}, --diff shows what differs, %sentinel_commit writes {pronoun} to this "
+        "machine. This is said once; the gauge (%sentinel_gauge) goes on counting.",
+        "%sentinel_files 列出它们，--diff 显示差异，%sentinel_commit 写入此机器。"
         "此提示只出现一次；仪表（%sentinel_gauge）会继续计数。",
     )
 
@@ -283,9 +283,9 @@ def waiting(count: int, code: object) -> Words:
     return Words(
         f"{count} new {'file' if count == 1 else 'files'} {verb} held in the sandbox ({why[0]}).",
         f"{count} 个新文件保留在沙箱中（{why[1]}）。",
-        f"%sentinel_commit NAME writes {pronoun} to the notebook's folder. This is said once; plain data (csv, json, "
+        f"%sentinel_commit NAME writes {pronoun} to this machine. This is said once; plain data (csv, json, "
         "png, parquet ...) is saved by itself, and %sentinel_files lists what is held.",
-        "%sentinel_commit 文件名 会将其写入笔记本所在文件夹。此提示只出现一次；纯数据（csv、json、png、parquet 等）"
+        "%sentinel_commit 文件名 会将其写入此机器。此提示只出现一次；纯数据（csv、json、png、parquet 等）"
         "会自动保存，%sentinel_files 会列出待提交的文件。",
     )
 
@@ -364,9 +364,9 @@ def conflicts(count: int) -> Words:
 def not_saved(count: int, code: object) -> Words:
     """Return the notice that new files could not be committed by themselves, for the reason ``code``."""
     return Words(
-        f"{files(count, chinese=False)} could not be saved in the notebook's folder "
+        f"{files(count, chinese=False)} could not be saved on this machine "
         f"({reason(code, chinese=False)}), and {'is' if count == 1 else 'are'} held in the sandbox instead.",
-        f"{count} 个文件未能保存到笔记本所在文件夹（{reason(code, chinese=True)}），保留在沙箱中。",
+        f"{count} 个文件未能保存到此机器（{reason(code, chinese=True)}），保留在沙箱中。",
         f"{hint_for(code, chinese=False)} This is said once; %sentinel_files lists what is held.".strip(),
         f"{hint_for(code, chinese=True)}此提示只出现一次；%sentinel_files 会列出待提交的文件。",
     )

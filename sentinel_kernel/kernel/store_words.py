@@ -21,9 +21,9 @@ def at_risk(code: str, room: int) -> Words:
         "Files that cells changed would be lost if the sandbox ended now: they can't be copied to the artifact store, "
         f"as {english.format(room=told)}.",
         f"如果沙箱现在结束，单元格更改的文件将会丢失：无法复制到保存区，因为{chinese.format(room=told)}。",
-        "%sentinel_commit writes them to the notebook's folder, %sentinel_export makes a link to download one. Or free "
+        "%sentinel_commit writes them to this machine, %sentinel_export makes a link to download one. Or free "
         "some space, or set SENTINEL_ARTIFACTS to another folder and restart the kernel.",
-        "用 %sentinel_commit 将它们写入笔记本所在文件夹，或用 %sentinel_export 生成下载链接；也可释放磁盘空间，"
+        "用 %sentinel_commit 将它们写入此机器，或用 %sentinel_export 生成下载链接；也可释放磁盘空间，"
         "或将 SENTINEL_ARTIFACTS 设为其他文件夹后重启内核。",
     )
 

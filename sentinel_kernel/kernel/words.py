@@ -162,9 +162,9 @@ def artifacts(path: str, files: int, left_out: int = 0) -> Words:
     count_en = "one changed file" if files == 1 else f"{files} changed files"
     return Words(
         f"The sandbox's {count_en} {'was' if files == 1 else 'were'} saved in {path}; "
-        f"{f'{left_out} more could not be; ' if left_out else ''}nothing of that was written to the notebook's folder.",
+        f"{f'{left_out} more could not be; ' if left_out else ''}nothing of that was written to the folder itself.",
         f"沙箱中改动过的 {files} 个文件已保存到 {path}；"
-        f"{f'另有 {left_out} 个未能保存；' if left_out else ''}这些内容均未写入笔记本所在文件夹。",
+        f"{f'另有 {left_out} 个未能保存；' if left_out else ''}这些内容均未写入原文件夹。",
         f"In a terminal, `sentinel-kernel artifacts show {name}` lists {them}, and `sentinel-kernel artifacts restore "
         f"{name}` copies {them} to the folder."
         + (" Its manifest.json says what was left out, and why." if left_out else ""),
@@ -179,8 +179,8 @@ def _nothing_saved(path: str, left_out: int) -> Words:
     if left_out:
         return Words(
             f"None of the sandbox's {left_out} changed files could be saved; nothing of them was written to the "
-            "notebook's folder.",
-            f"沙箱中改动过的 {left_out} 个文件均未能保存，也未写入笔记本所在文件夹。",
+            "folder itself.",
+            f"沙箱中改动过的 {left_out} 个文件均未能保存，也未写入原文件夹。",
             f"manifest.json in {path} says which, and why.",
             f"{path} 中的 manifest.json 说明了是哪些文件及原因。",
         )

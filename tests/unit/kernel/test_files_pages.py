@@ -310,3 +310,12 @@ def test_the_total_says_nothing_of_what_else_changed_on_this_machine() -> None:
         assert english in told
         assert "as it was" not in told
         assert "尚未写入此机器" in files_page.held_page(answer, {}, chinese=True)["text/plain"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_may_lie_in_another_folder_is_not_said_to_go_to_the_notebooks(language: str) -> None:
+    notices = [files_words.held(2, 5), files_words.waiting(2, "waits"), files_words.not_saved(2, "no_space")]
+    for told in notices:
+        said = told.message(language) + told.hint(language)
+        assert "notebook's folder" not in said
+        assert "笔记本所在文件夹" not in said

@@ -31,6 +31,6 @@ def test_saved_files_are_spoken_of_where_there_are_any(
 def test_nothing_is_said_of_what_was_saved_in_the_folder_before(files: int, left_out: int) -> None:
     told = artifacts("/store/x", files, left_out)
     assert "untouched" not in told.message_en
-    assert "was written to the notebook's folder" in told.message_en
-    assert "写入笔记本所在文件夹" in told.message_zh
+    assert "was written to the folder itself" in told.message_en
+    assert "写入原文件夹" in told.message_zh
     assert "未被改动" not in told.message_zh
