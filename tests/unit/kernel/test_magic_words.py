@@ -7,7 +7,8 @@ import pytest
 from sentinel_kernel.kernel.ceiling import Ceiling
 from sentinel_kernel.kernel.magics import _USAGE, Magics, UsageError
 from sentinel_kernel.kernel.mount_arguments import MountWanted
-from sentinel_kernel.kernel.mount_words import CODES, MountWords
+from sentinel_kernel.kernel.mount_refusals import CODES
+from sentinel_kernel.kernel.mount_words import MountWords
 from sentinel_kernel.kernel.settings import read_settings
 from sentinel_kernel.supervisor.protocol import HOST_MAGICS
 from sentinel_kernel.worker.inert_magics import USAGE, help_text
