@@ -174,9 +174,9 @@ class Meter(Keeper):
         self._headroom.forget()
         self._leave_headroom(self.allowed_bytes())
         failed = message.get("status") == "error"
-        grown = max(self._peak - self._soft.begun_at, self._data_peak - self._data_begun)
+        grown = max(self._peak - self._soft.begun_at, self._data_peak - self._data_begun) if failed else 0
         suspect = failed and (self._shares.refused or may_be_memory(message, grown, self._bound()))
-        printed = self._headroom.pressed and prints_memory(message)
+        printed = prints_memory(message) and self._headroom.pressed
         if (suspect or printed) and not self._soft.told and (told := self.refused(None)) is not None:
             self.send_limit(told if suspect else {**told, "place_of": {"confidence": "likely"}})
         self._tell()

@@ -96,7 +96,7 @@ def test_a_thread_that_did_not_start_met_the_limit_that_comes_first(
         worker_pid=os.getpid(),
         peak_tasks=tasks,
     )
-    entry: Any = SimpleNamespace(site=THREAD, size=None)
+    entry: Any = SimpleNamespace(site=THREAD, size=None, returncode=None)
     evidence = LimitEvidence(watch, meter)
     found = [evidence.measured(current, name, entry) for name in ("pids", "memory", "starts")]
     first = next(one for one in found if one is not None)
@@ -148,7 +148,7 @@ def test_memory_that_was_only_asked_for_is_never_certain(borne_out: bool, guesse
     current: Any = SimpleNamespace(
         worker_pid=os.getpid(), limits_set=set(), preparation=SimpleNamespace(plan=plan)
     )
-    entry: Any = SimpleNamespace(site="", size=1 << 50, held=0)
+    entry: Any = SimpleNamespace(site="", size=1 << 50, held=0, returncode=None)
     told = LimitEvidence(none, meter).measured(current, "memory", entry)
     assert told is not None
     assert told.get("guessed", False) is guessed
@@ -178,7 +178,7 @@ def test_an_allocation_that_the_limit_in_force_has_no_room_for(
         preparation=SimpleNamespace(plan=plan),
     )
     none: Any = None
-    entry: Any = SimpleNamespace(site="", size=size, held=250 << 20)
+    entry: Any = SimpleNamespace(site="", size=size, held=250 << 20, returncode=None)
     told = LimitEvidence(none, meter).measured(current, "memory", entry)
     assert told == ({"name": "memory", "guessed": True} if sure else None)
 
