@@ -40,6 +40,20 @@ def with_names_covered(
     ]
 
 
+def _commands_elsewhere(facts: HostFacts, seen: Sequence[str]) -> list[MountEntry]:
+    """Return what covers this package with one that says where its commands are run.
+
+    Of an editable install the environment has a folder of that name, too, where the package itself lies elsewhere.
+    """
+    package = facts.package_directory
+    places = [package] if any(is_within(package, top) for top in seen) else []
+    if not places and os.path.dirname(package) in facts.python.module_directories:
+        beside = [f"{path}/{os.path.basename(package)}" for path in facts.python.module_directories]
+        places = [path for path in beside if path != package and facts.kinds.get(path) == "directory"]
+    outside = os.path.join(package, "worker", "outside")
+    return [MountEntry(MountKind.BIND, path, outside, owned=True) for path in places]
+
+
 def masks_of(
     facts: HostFacts,
     mounts: Sequence[MountEntry],
@@ -56,13 +70,11 @@ def masks_of(
             directory = kind == "directory"
             mask = MountKind.MASK_DIRECTORY if directory else MountKind.MASK_FILE
             masks.append(MountEntry(mask, path, is_directory=directory))
-    ours = (os.path.dirname(run_entry), facts.package_directory)
     seen = (*covered, "/usr")
-    masks += [
-        MountEntry(MountKind.MASK_DIRECTORY, path)
-        for path in ours
-        if any(is_within(path, top) for top in seen)
-    ]
+    run_folder = os.path.dirname(run_entry)
+    if any(is_within(run_folder, top) for top in seen):
+        masks.append(MountEntry(MountKind.MASK_DIRECTORY, run_folder))
+    masks += _commands_elsewhere(facts, seen)
     # What lies in a folder that is hidden is hidden with it, and an empty folder has no place to mount on.
     empty = [mask.target for mask in masks if mask.kind is MountKind.MASK_DIRECTORY]
     inner = {

@@ -22,7 +22,9 @@ def gather_facts(
 ) -> HostFacts:
     """Look at the paths that planning asks for, and at the mounts of this process."""
     home = os.path.realpath(os.environ.get("HOME") or "/")
-    kinds = {path: kind for path in probed_paths(workspace, home, hidden) if (kind := _kind(path))}
+    ours = [f"{path}/{os.path.basename(package_directory)}" for path in python.module_directories]
+    paths = (*probed_paths(workspace, home, hidden), *ours)
+    kinds = {path: kind for path in paths if (kind := _kind(path))}
     contents = {
         path: content
         for path in (f"/etc/{entry}" for entry in ETC_ENTRIES)

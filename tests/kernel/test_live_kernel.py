@@ -221,3 +221,16 @@ def test_what_was_set_for_the_interpreters_own_memory_is_not_seen_by_cells_and_t
     look = "import os, subprocess, sys\nprint('GLIBC_TUNABLES' in os.environ)\n"
     child = "print(subprocess.run(['env'], capture_output=True, text=True).stdout.count('GLIBC_TUNABLES'))"
     assert book.run(look + child).text == "False\n0\n"
+
+
+def test_a_command_of_sentinels_that_is_typed_in_a_cell_says_that_it_is_for_a_terminal(
+    book: Notebook,
+) -> None:
+    code = "import subprocess, sys\nfor module in ('cli', 'kernel.host', 'supervisor', 'worker', 'policy.profile'):\n"
+    code += "    command = [sys.executable, '-m', f'sentinel_kernel.{module}', 'doctor']\n"
+    code += "    done = subprocess.run(command, capture_output=True, text=True)\n"
+    code += "    print(done.returncode, done.stderr.splitlines()[-1].partition(': ')[2])"
+    said = book.run(code).text.splitlines()
+    assert said[0] == "1 sentinel-kernel doctor"
+    assert len(said) == 5
+    assert all("No module named" in line or "ModuleNotFoundError" in line for line in said[1:])

@@ -82,3 +82,9 @@ def test_pip_does_not_wait_for_an_index_that_no_profile_reaches() -> None:
 
 def test_a_folder_that_was_not_wholly_looked_at_is_told() -> None:
     assert _plan(absent_inside="", kinds={}).notices[-1] == "homes-unseen:/backups"
+
+
+def test_of_the_package_programs_see_an_entry_alone_that_says_where_its_commands_are_run() -> None:
+    package = "/usr/lib/python3/dist-packages/sentinel_kernel"
+    (shown,) = [mount for mount in _plan(absent_inside="", kinds={}).mounts if mount.target == package]
+    assert (shown.kind, shown.source) == (MountKind.BIND, f"{package}/worker/outside")
