@@ -9,7 +9,7 @@ from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.abi.socket import FAMILIES
 from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.cell_source import CellSource
-from sentinel_kernel.policy.compare import compiled, lets_through
+from sentinel_kernel.policy.compare import compiled, lets_through, takes_fresh
 from sentinel_kernel.policy.destinations import CLIENT as LEADS_ANYWHERE
 from sentinel_kernel.policy.destinations import INSIDE as LEADS_INSIDE
 from sentinel_kernel.policy.destinations import OUTSIDE as LEADS_OUTSIDE
@@ -54,6 +54,10 @@ SWITCH_LIVES = Text(
 _SWITCH_SHOWN = Text(
     "The profile shows the folder. It takes a fresh sandbox; variables that can be pickled come along.",
     "该配置会显示此文件夹。这需要新的沙箱；可序列化的变量会一并带入。",
+)
+_SWITCH_FRESH = Text(
+    "The profile allows it. It takes a fresh sandbox; variables that can be pickled come along.",
+    "该配置允许此操作。这需要新的沙箱；可序列化的变量会一并带入。",
 )
 _SWITCH_LIMIT = Text(
     "The profile's own limit is higher; it also allows more calls than the present one.",
@@ -122,7 +126,7 @@ def switch_profile(violation: Violation, leeway: Leeway, machine: str | None = N
     if violation.outcome == "continued" or violation.resource in _NOWHERE:
         return None
     arguments = _registers(violation)
-    for profile in leeway.reachable(violation.profile, machine):
+    for profile in _in_place_first(violation, leeway, machine):
         if _would_help(compiled(profile, machine, leeway.rung), violation, arguments):
             return profile
     return None
@@ -138,11 +142,11 @@ def _limits(violation: Violation, code: str | None, leeway: Leeway, machine: str
     found = [_set_on_top(raised.line, code)]
     field = TYPED[limit_of(violation) or ""][1]
     allowed = violation.limit.allowed if violation.limit is not None else None
-    for profile in leeway.reachable(violation.profile, machine):
+    for profile in _in_place_first(violation, leeway, machine):
         size = getattr(profile.resources, field)
         own = violation.limit is not None and violation.limit.own
         if not own and allowed is not None and isinstance(size, int) and size >= raised.values[field]:
-            found.append(Remedy("magic", f"%sentinel_profile {profile.name}", _SWITCH_LIMIT))
+            found.append(_switch_to(profile, _SWITCH_LIMIT, violation, leeway))
             break
     return found
 
@@ -196,7 +200,27 @@ def _profiles(violation: Violation, code: str | None, leeway: Leeway, machine: s
         profile is None and violation.outcome == "killed" and code and _goes_on_refused(code, violation.line)
     ):
         profile, why = _refusing(violation, leeway, machine), SWITCH_LIVES
-    return [] if profile is None else [Remedy("magic", f"%sentinel_profile {profile.name}", why)]
+    return [] if profile is None else [_switch_to(profile, why, violation, leeway)]
+
+
+def _in_place_first(violation: Violation, leeway: Leeway, machine: str) -> list[Profile]:
+    """Return the profiles that a cell may switch to, those that give least first, but behind those that keep all."""
+    return sorted(
+        leeway.reachable(violation.profile, machine),
+        key=lambda profile: _is_fresh(profile, violation, leeway),
+    )
+
+
+def _is_fresh(profile: Profile, violation: Violation, leeway: Leeway) -> bool:
+    current = leeway.profile(violation.profile)
+    return current is not None and takes_fresh(current, profile)
+
+
+def _switch_to(profile: Profile, why: Text, violation: Violation, leeway: Leeway) -> Remedy:
+    """Return the line; where it takes a fresh sandbox, with the word without which somebody is asked."""
+    if _is_fresh(profile, violation, leeway):
+        return Remedy("magic", f"%sentinel_profile {profile.name} --carry", _SWITCH_FRESH)
+    return Remedy("magic", f"%sentinel_profile {profile.name}", why)
 
 
 def _would_help(policy: CompiledPolicy, violation: Violation, arguments: tuple[int, ...]) -> bool:
@@ -230,7 +254,7 @@ def _registers(violation: Violation) -> tuple[int, ...]:
 
 def _refusing(violation: Violation, leeway: Leeway, machine: str) -> Profile | None:
     """Return the profile that refuses with an error what the present one kills for."""
-    for profile in leeway.reachable(violation.profile, machine):
+    for profile in _in_place_first(violation, leeway, machine):
         policy = compiled(profile, machine, leeway.rung)
         decided = policy.decide(policy.architecture.audit_arch, violation.number or 0, _registers(violation))
         if decided.action.kind in (ActionKind.NOTIFY, ActionKind.ERRNO):

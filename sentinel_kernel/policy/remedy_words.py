@@ -47,6 +47,11 @@ _MAGIC = Text(
     "Put `{0}` at the top of the cell and run it again (variables stay).",
     "在单元格首行写 `{0}`，然后重新运行（变量会保留）。",
 )
+_CARRY = Text(
+    "Put `{0}` at the top of the cell and run it again: it takes a fresh sandbox, and variables that can be pickled "
+    "come along.",
+    "在单元格首行写 `{0}`，然后重新运行：这需要全新的沙箱，可序列化的变量会一并带入。",
+)
 _MAGIC_ANEW = Text(
     "Put `{0}` at the top of the cell and run it again, after the cells that define your variables.",
     "在单元格首行写 `{0}`；先重新运行定义变量的单元格，再运行此单元格。",
@@ -248,16 +253,22 @@ def _way_inside(violation: Violation, leeway: Leeway) -> Text:
     return _NOTHING
 
 
+def _of_magic(remedy: Remedy, violation: Violation) -> Text:
+    if remedy.text.endswith(" --carry"):
+        return _filled(_MAGIC_ANEW if violation.loses_variables else _CARRY, remedy.text)
+    switch = remedy.text.startswith("%sentinel_profile ")
+    if switch and remedy.why == SWITCH_LOOPBACK:
+        return _filled(_OPENS, remedy.text.split()[1])
+    if switch and violation.outcome == "killed" and remedy.why == SWITCH_LIVES:
+        return _filled(_REFUSES, remedy.text.split()[1])
+    lost = violation.loses_variables
+    typed = _ALLOW_AFRESH if remedy.why == ALLOW_AFRESH else _MAGIC_ANEW if lost else _MAGIC
+    return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(typed, remedy.text)
+
+
 def _of_first(remedy: Remedy, violation: Violation) -> Text:  # noqa: PLR0911 - one return a kind of remedy
     if remedy.kind == "magic":
-        switch = remedy.text.startswith("%sentinel_profile ") and not remedy.text.endswith("--carry")
-        if switch and remedy.why == SWITCH_LOOPBACK:
-            return _filled(_OPENS, remedy.text.split()[1])
-        if switch and violation.outcome == "killed" and remedy.why == SWITCH_LIVES:
-            return _filled(_REFUSES, remedy.text.split()[1])
-        lost = violation.loses_variables
-        typed = _ALLOW_AFRESH if remedy.why == ALLOW_AFRESH else _MAGIC_ANEW if lost else _MAGIC
-        return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(typed, remedy.text)
+        return _of_magic(remedy, violation)
     if remedy.why in (SHOW, SHOWN):
         return _CHANGED  # the hint itself names the line and the place
     if remedy.why == INSTALL_FETCHED:

@@ -15,7 +15,7 @@ from sentinel_kernel.policy.leeway import Leeway
 from sentinel_kernel.policy.preflight import check
 from sentinel_kernel.policy.preflight_expected import with_remedies
 from sentinel_kernel.policy.preflight_finding import Facts
-from sentinel_kernel.policy.profile import list_profiles, load_profile
+from sentinel_kernel.policy.profile import Profile, list_profiles, load_profile
 from sentinel_kernel.policy.profile_document import parse_profile
 from sentinel_kernel.policy.remedy import beyond_ceiling, remedies_for
 from sentinel_kernel.policy.request import Request
@@ -263,6 +263,28 @@ def test_a_limit_at_its_ceiling_can_not_be_raised_and_that_is_said() -> None:
     assert (
         texts(limited("memory", GIB), "x = bytearray(20 << 30)") == []
     )  # more than the ceiling in one piece
+
+
+@pytest.mark.parametrize("others", [(), SHIPPED])
+def test_a_profile_that_takes_a_fresh_sandbox_goes_behind_and_with_the_word_that_asks_nobody(
+    others: tuple[Profile, ...],
+) -> None:
+    strict = load_profile("strict")
+    rules = [{"name": "socket", "action": "ALLOW"}]
+    mounts = {"mounts": [{"path": "/data/x", "mode": "ro"}]}
+    own = parse_profile(
+        "own", json.dumps({"extends": "strict", "syscall_rules": rules, "filesystem": mounts})
+    )
+    leeway = Leeway((*others, strict, own), None)
+    done = complete(refused("socket", 2, 1), leeway=leeway, code=LOOPBACK)
+    magics = [remedy.text for remedy in done.remedies if remedy.kind == "magic"]
+    assert done.hint is not None
+    if others:
+        assert magics == ["%sentinel_profile datascience"]
+    else:
+        assert magics == ["%sentinel_profile own --carry"]
+        assert "fresh sandbox" in done.hint.en
+        assert "variables stay" not in done.hint.en
 
 
 def test_what_is_written_to_a_hidden_folder_is_not_told_to_be_read_from_a_copy() -> None:
