@@ -88,9 +88,8 @@ def shown_read_only(violation: Violation, leeway: Leeway) -> dict[str, str]:
         written = next((place for folder, place in leeway.shown if folder == outside and place != target), "")
         if written:
             return {"does": "written", "inside": written}
-        if not _TYPED.fullmatch(outside):
-            return {}
-        return {"does": "shown" if leeway.asks else "unasked", "folder": outside}
+        does = "shown" if leeway.asks else "unasked"
+        return {"does": does, "folder": outside} if _TYPED.fullmatch(outside) else {}
     return {}
 
 

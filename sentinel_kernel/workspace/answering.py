@@ -225,9 +225,8 @@ def _commit(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int
         )
         commit(layer, chosen, wanted.answers, outcome=outcome, told=progress, asked_new=wanted.ask_new)
     layers = workspace.layers
-    placed = {
-        path: person_commit.relinked(layers[path[0]], path[1], key) for path, key in outcome.placed.items()
-    }
+    found = outcome.placed.items()
+    placed = {path: person_commit.relinked(layers[path[0]], path[1], key) for path, key in found}
     workspace.journal.placed(placed, step)
     person_commit.note_beside(step, outcome.beside_in)
     person_commit.let_stay(workspace.journal, step)
