@@ -101,7 +101,7 @@ def test_a_folder_that_may_not_be_written_to_is_told_without_what_can_not_help(
     [told] = first.bundles(NOTICE)
     [text] = first.bundles("text/plain")[:2]
     assert told["kind"] == "notice"
-    assert "2 files could not be saved in the notebook's folder" in text
+    assert "2 files could not be saved on this machine" in text
     assert "may not be written to" in text
     assert "%sentinel_commit" not in text
 
