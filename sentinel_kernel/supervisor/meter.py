@@ -176,8 +176,8 @@ class Meter(Keeper):
         failed = message.get("status") == "error"
         grown = max(self._peak - self._soft.begun_at, self._data_peak - self._data_begun) if failed else 0
         suspect = failed and (self._shares.refused or may_be_memory(message, grown, self._bound()))
-        printed = prints_memory(message) and self._headroom.pressed
-        if (suspect or printed) and not self._soft.told and (told := self.refused(None)) is not None:
+        asks = suspect or prints_memory(message)
+        if asks and not self._soft.told and (told := self.refused(None)) is not None:
             self.send_limit(told if suspect else {**told, "place_of": {"confidence": "likely"}})
         self._tell()
         self._settle = self._due = time.monotonic() + _SETTLED_SECONDS
