@@ -84,17 +84,18 @@ class Kernel:
         """The notebook's folder."""
 
     def run(self, code: str, *, agrees: bool = False) -> Outcome:
-        """Run one cell to its end; the person ``agrees`` to each question, or there is nobody to be asked."""
+        """Run one cell to its end; the person ``agrees`` to each question, or says no."""
         client, outcome, idle = self.client, Outcome(), False
-        msg_id = client.execute(code, allow_stdin=agrees)
+        msg_id = client.execute(code, allow_stdin=True)
         deadline = time.monotonic() + SECONDS
         while not (idle and outcome.reply):
             if time.monotonic() > deadline or not self.manager.is_alive():
                 raise TimeoutError(f"the kernel is gone, or gave no end within {SECONDS:.0f} s")
-            if agrees and client.stdin_channel.msg_ready():
+            if client.stdin_channel.msg_ready():
                 outcome.questions.append(client.get_stdin_msg()["content"]["prompt"])
                 # Where it takes a fresh sandbox: with the variables.
-                client.input("carry" if "carry" in outcome.questions[-1] else "y")
+                yes = "carry" if "carry" in outcome.questions[-1] else "y"
+                client.input(yes if agrees else "n")
             with contextlib.suppress(queue.Empty):
                 message = client.get_iopub_msg(timeout=0.01 if idle else 0.2)
                 if message["parent_header"].get("msg_id") == msg_id:

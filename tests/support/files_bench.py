@@ -37,7 +37,7 @@ class Bench:
         self._answer = answer
         self._person = person
         self.cell = SimpleNamespace(
-            request=SimpleNamespace(header=b"{}"), silent=False, allow_stdin=bool(person)
+            request=SimpleNamespace(header=b"{}"), silent=False, idle=False, allow_stdin=bool(person)
         )
         host: Any = SimpleNamespace(
             settings=SimpleNamespace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -174,6 +175,25 @@ def test_the_held_notice_is_said_once_and_goes_when_nothing_is_held_any_more() -
     bench.tell(ended())
     assert bench.shown[1:] == [(notice_id, {}, True)]
     assert bench.files.held == (0, 0)
+
+
+def test_what_comes_behind_the_idle_is_shown_in_the_next_cell_once_and_not_where_it_is_not_so_any_more() -> (
+    None
+):
+    bench = Bench(lambda _fields: {})
+    bench.cell.idle = True
+    for _ in range(2):
+        bench.tell(ended(held=2, bytes=1, committed=["a.csv"], committed_count=1))
+    assert bench.shown == []
+    bench.tell(ended())  # nothing is held any more
+    bench.files.show_late(SimpleNamespace(**{**vars(bench.cell), "allow_stdin": False}))
+    assert bench.shown == []
+    bench.cell.idle = False
+    for _ in range(2):
+        bench.files.show_late(bench.cell)
+        bench.tell(ended(committed=["b.csv"], committed_count=1))
+    assert len(bench.shown) == 1
+    assert "a.csv" in bench.shown[0][1]["text/plain"]
 
 
 def test_where_nobody_reads_along_nothing_is_put_into_the_outputs(capfd: pytest.CaptureFixture[str]) -> None:
