@@ -10,6 +10,7 @@ from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.policy.own_limits import with_own
 from sentinel_kernel.policy.plan import LENT_FILES, process_limits
 from sentinel_kernel.policy.profile import load_profile
+from sentinel_kernel.policy.rung import FULL
 from sentinel_kernel.record import MutableRecord, as_dict, fresh, replace
 from sentinel_kernel.supervisor.by_number import set_processors, set_soft_limit
 from sentinel_kernel.supervisor.preparation import chosen_processors, resolve_sizes
@@ -89,6 +90,7 @@ def change_profile(
     """
     try:
         profile = load_profile(name, request.profile_directories)
+        _check_rung(current, profile)
         policy, calls = current.switching.look_up(profile)
     except (SentinelError, OSError) as error:
         return request, {"live": False, "obstacles": [], "message": str(error)}
@@ -124,6 +126,16 @@ def change_profile(
     }
     current.handler.policy = policy
     return replace(request, profile=name), told
+
+
+def _check_rung(current: Current, profile: Profile) -> None:
+    """Raise SentinelError where the profile asks for more isolation than the sandbox has."""
+    if current.rung != FULL and profile.minimum_isolation == FULL:
+        raise SentinelError(
+            f"The profile {profile.name!r} asks for the full rung, and this sandbox is on the landlock rung.",
+            "See what this machine lacks (sentinel-kernel doctor), or choose a profile whose minimum_isolation is "
+            "landlock.",
+        )
 
 
 def too_full(before: Sizes, after: Sizes, used_bytes: Callable[[int], int]) -> int | None:

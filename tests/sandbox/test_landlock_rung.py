@@ -515,6 +515,22 @@ def test_who_asks_for_the_full_rung_is_refused(someone: Identity, place: Path) -
     assert told["remedy_en"]
 
 
+def test_a_change_to_a_profile_that_asks_for_the_full_rung_is_refused(someone: Identity, place: Path) -> None:
+    folder = own_folder(someone, place / "profiles")
+    for name, rung in (("walled", "full"), ("unwalled", "landlock")):
+        profile = {"name": name, "extends": "strict", "minimum_isolation": rung}
+        (folder / f"{name}.json").write_text(json.dumps(profile))
+    how = ("docker",) if someone.uid == 0 else ("no_namespaces",)
+    with Supervised(someone, place / "state", command_prefix=machine_of(someone, how)) as supervised:
+        supervised.start(place / "work", payload=["/bin/sleep", "600"], profile_directories=[str(folder)])
+        supervised.wait("ready")
+        refused = supervised.reply(supervised.request("profile", profile="walled"))
+        changed = supervised.reply(supervised.request("profile", profile="unwalled"))
+    assert not refused["live"]
+    assert "asks for the full rung" in refused["message"]
+    assert changed["live"], changed  # the positive control
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a /proc that hides")
 @pytest.mark.parametrize("someone", ["user"], indirect=True)
 def test_where_the_supervisor_can_not_see_them_nothing_runs(someone: Identity, place: Path) -> None:
