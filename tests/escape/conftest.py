@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import kernel_memory
 import pytest
 from live_kernel import notebook
 from supervised import Supervised, own_folder
@@ -107,6 +108,13 @@ class Attacker:
         told = json.loads(result.read_text())
         result.unlink()
         return told
+
+
+@pytest.fixture
+def kernel_memory_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Run when no other test of this run takes, or gives back, much of the Linux kernel's memory."""
+    with kernel_memory.alone(tmp_path_factory.getbasetemp().parent):
+        yield
 
 
 @pytest.fixture

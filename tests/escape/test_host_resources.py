@@ -185,6 +185,7 @@ tell(os.waitstatus_to_exitcode(status))
 """
 
 
+@pytest.mark.usefixtures("kernel_memory_alone")
 @pytest.mark.parametrize(
     "way",
     [

@@ -30,6 +30,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -signal.SIGKILL)
 """
 
 
+@pytest.mark.usefixtures("kernel_memory_alone")
 @pytest.mark.parametrize("who", ["user", "root"] if os.geteuid() == 0 else ["user"])
 @pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
 def test_a_process_that_has_too_many_files_watched_is_ended_on_the_landlock_rung(

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _GIVES_BACK_SECONDS = 6
 """kfree_rcu takes 5 s."""
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep out the other processes of the same run of tests, all of which have ``folder``: each hides another's."""
+    with (folder / "kernel-memory.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class Settled:
