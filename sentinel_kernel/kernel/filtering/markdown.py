@@ -12,7 +12,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.filtering import held
-from sentinel_kernel.kernel.filtering.plain_html import is_plain, without_tags
+from sentinel_kernel.kernel.filtering.plain_html import (
+    TAG_MARK,
+    has_text_outside_cells,
+    is_plain,
+    marked_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,28 +60,56 @@ _DIAGRAM = re.compile("mermaid", re.IGNORECASE)
 _LOADING_DIAGRAM = re.compile(
     r"//|https?:|url\s*\(|image-set|@import|<|themeCSS|%%\{|\bimg\b|\bclick\b|\bsrc\b|[\\&]", re.IGNORECASE
 )
-_COMMANDS = re.compile(
-    r"\\(?:href|url|css[a-zA-Z]*|class|style|data|require|html[a-zA-Z]*|includegraphics|mmlToken|text?tip|tooltip|"
-    r"mathtip|toggle|action|unicode|bbox|csname|endcsname|setOptions|loadFile)(?![a-zA-Z])"
+_NAMES = (
+    "href|url|class|style|data|require|includegraphics|mmlToken|text?tip|tooltip|mathtip|toggle|action|unicode|bbox|"
+    "csname|endcsname|setOptions|loadFile"
 )
+_BEGINNINGS = "css|html"
+"""Of names of commands: ``cssId``, ``htmlData`` ..."""
+
+
+def _across_tags(names: str) -> str:
+    return re.sub(r"(?<=[\w?])(?=\w)", f"{TAG_MARK}*+", names)
+
+
+_COMMANDS = re.compile(rf"\\(?:{_NAMES}|(?:{_BEGINNINGS})[a-zA-Z]*)(?![a-zA-Z])")
+_COMMANDS_ACROSS_TAGS = re.compile(
+    rf"\\{TAG_MARK}*+(?:(?:{_across_tags(_NAMES)})(?![a-zA-Z])|{_across_tags(_BEGINNINGS)})"
+)
+"""Whichever of the tags between and behind the letters part the text."""
+
 _STYLED = re.compile(
     r"(\\[a-zA-Z]{1,40}\s{0,5}[\[{][^\[\]{}]{0,300}(?:url|image|image-set|src|element|cross-fade))(?=\s{0,5}\()",
     re.IGNORECASE,
 )
 """An argument of any command, known or not, that would load were it read as a style."""
 
-_SPELLED_BACKSLASH = re.compile(r"&(?:#(?:0*+92(?!\d)|[xX]0*+5[cC](?![\da-fA-F]));?|bsol;)")
-_SPELLED = re.compile(
-    r"&(?:#(?:0*+(?:9|1[0-3]|32|40|6[5-9]|[78]\d|9[01]|9[7-9]|1[01]\d|12[0-3]|160)(?!\d)"
-    r"|[xX]0*+(?:9|[aAcCdD]|20|28|4[1-9a-fA-F]|5[\dabAB]|6[1-9a-fA-F]|7[\dabAB]|[aA]0)(?![\da-fA-F]))"
-    r"|nbsp|(?:Tab|NewLine|NonBreakingSpace|lpar|lbrack|lsqb|lbrace|lcub);)"
+_SPELLED_BACKSLASH = re.compile(r"&(?:#(?:0*+92(?![0-9])|[xX]0*+5[cC](?![0-9a-fA-F]));?|bsol;)")
+_REFERENCE = re.compile(
+    r"&(?:#(?:0*+([1-9][0-9]{0,2}+)(?![0-9])|[xX]0*+([1-9a-fA-F][0-9a-fA-F]?+)(?![0-9a-fA-F]));?"
+    r"|(nbsp);?|(Tab|NewLine|NonBreakingSpace|dollar|lpar|lbrack|lsqb|lbrace|lcub|bsol);)"
 )
-"""References of HTML that stand for a letter, a bracket or a space: what a command and its argument are made of."""
+"""References of HTML to what formulas and commands are made of: numbers up to 999, and names of none but letters."""
 
-_FORMULA = re.compile(
-    r"\$|\\(?:[(\[]|begin\b)|&(?:dollar;|#(?:0*+36(?!\d)|[xX]0*+24(?![\da-fA-F])))", re.IGNORECASE
-)
+_NAMED = {
+    "nbsp": " ",
+    "Tab": "\t",
+    "NewLine": "\n",
+    "NonBreakingSpace": " ",
+    "dollar": "$",
+    "lpar": "(",
+    "lbrack": "[",
+    "lsqb": "[",
+    "lbrace": "{",
+    "lcub": "{",
+    "bsol": "\\",
+}
+_FORMULA = re.compile(r"\$|\\(?:[(\[]|begin\b)")
 """Where one of these is, a page looks for LaTeX; elsewhere a path of Windows stays what it is."""
+
+_CUT_FORMULA = re.compile(r"\\(?:b(?:e(?:g(?:in?)?)?)?)?\0")
+_CUT_COMMAND = re.compile(r"\\[a-zA-Z]{0,40}+(?:\s{0,5}+[\[{][^\[\]{}\0]{0,300}+)?\0")
+"""What a tag cuts off."""
 
 _SPACES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
 """Those that honest outputs are full of."""
@@ -84,6 +117,7 @@ _SPACES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
 
 def filtered(text: str, hosts: Sequence[str] = ()) -> tuple[str, set[str]]:
     """Return the Markdown to show in the place of ``text``, and the kinds of what was held back."""
+    text = text.replace(TAG_MARK, "")
     kinds: set[str] = set()
 
     def tag(found: re.Match[str]) -> str:
@@ -107,6 +141,10 @@ def filtered(text: str, hosts: Sequence[str] = ()) -> tuple[str, set[str]]:
     if "![" in text:
         text, remote = _images(text, tuple(hosts))
         kinds |= remote
+    if "&dollar;" in text or _FORMULA.search(text) is not None:
+        text = latex(
+            text
+        )  # also what looks like a tag: an address in <>, what is in code or behind a backslash
     return latex_in_html(text), kinds
 
 
@@ -117,29 +155,53 @@ def _is_harmless_tag(tag: str) -> bool:
 
 def latex(text: str) -> str:
     r"""Return ``text`` without the commands of MathJax that make links, styles and names (``\href`` and its like)."""
-    return _STYLED.sub(rf"\1{_BREAK}", _COMMANDS.sub(r"\\text", text)) if "\\" in text else text
+    if "\\" not in text:
+        return text
+    return _STYLED.sub(rf"\1{_BREAK}", _COMMANDS.sub(r"\\text", text.replace(TAG_MARK, "")))
 
 
 def latex_in_html(text: str) -> str:
     """Return HTML as :func:`latex` does text, where a page may read other text than stands here.
 
-    It reads behind references and across <wbr>, and leaves out tags that mean nothing where they are (``</b>`` without
-    a ``<b>``, ``<td>`` without a table). Where a command comes of that, no backslash begins one any more.
+    It reads behind references and across <wbr>, leaves out tags that mean nothing where they are (``</b>`` without a
+    ``<b>``, ``<td>`` without a table), and moves what a table has outside of its cells. Where a command may come of
+    that, no backslash begins one any more.
     """
+    text = text.replace(TAG_MARK, "")
     spelled = ("&#" in text or "&bsol;" in text) and _SPELLED_BACKSLASH.search(text) is not None
     if "\\" not in text and not spelled:
         return text
     made = latex(text)
-    read = without_tags(made)
-    for space in _SPACES:
-        read = read.replace(space, " ")
-    read = _SPELLED_BACKSLASH.sub(r"\\", read)
-    is_spelled = _SPELLED.search(read) is not None
-    if not is_spelled and _FORMULA.search(read) is None:
+    marked = _as_read(made)
+    read = marked.replace(TAG_MARK, "")
+    if _FORMULA.search(read) is None and not _goes_on_elsewhere(_CUT_FORMULA, marked, made):
         return text
-    if not is_spelled and latex(read) == read:
+    acts = _COMMANDS_ACROSS_TAGS.search(marked) or _STYLED.search(read)
+    if not acts and not _goes_on_elsewhere(_CUT_COMMAND, marked, made):
         return made
     return _SPELLED_BACKSLASH.sub(rf"\g<0>{_BREAK}", made.replace("\\", f"\\{_BREAK}"))
+
+
+def _goes_on_elsewhere(cut: re.Pattern[str], marked: str, text: str) -> bool:
+    """Tell whether what a tag cuts off may go on with a text that does not follow here."""
+    return cut.search(marked) is not None and has_text_outside_cells(text)
+
+
+def _as_read(text: str) -> str:
+    """Return the text that a page makes formulas of, marked where tags are."""
+    marked = marked_text(text)
+    if "&" not in marked:
+        return marked
+    for space in _SPACES:
+        marked = marked.replace(space, " ")
+    return _REFERENCE.sub(_meant, marked)  # only now: a tag ends a reference
+
+
+def _meant(reference: re.Match[str]) -> str:
+    decimal, hexadecimal, space, name = reference.groups()
+    if decimal or hexadecimal:
+        return chr(int(decimal) if decimal else int(hexadecimal, 16))
+    return _NAMED[space or name]
 
 
 def _without_schemes(text: str) -> str:

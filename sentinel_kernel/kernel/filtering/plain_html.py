@@ -37,6 +37,19 @@ _ALIGNMENTS = re.compile(
 )
 """What pandas puts before each table (pandas, io/formats/html.py): alignments within tables of its own class."""
 
+_ANY_TAG = r'</?[a-zA-Z](?:[^<>"]++|"[^"]*+")*>'
+_ELEMENT = re.compile(_ANY_TAG)
+_STRETCH = re.compile(rf"(?:[^<]++|{_ANY_TAG}|<){{1,4096}}")
+_OUTSIDE_CELLS = re.compile(
+    r"<(?:table|/?(?:tbody|thead|tfoot|tr|colgroup)|col|/(?:td|th|caption))(?=[\s/>])"
+    r'(?:[^<>"]++|"[^"]*+")*>[ \t\n\f\r]*+'
+    r"(?!</?(?:table|tbody|thead|tfoot|tr|td|th|caption|colgroup|col)[\s/>]|\Z)"
+)
+"""A tag behind which a table has no text of its own, and something else than the next such tag behind it."""
+
+TAG_MARK = "\0"
+"""No page shows this character (HTML, "Tokenization"): it is taken out of outputs before."""
+
 
 def is_plain(html: str) -> bool:
     """Tell whether ``html`` has nothing but text, tables and the like."""
@@ -51,9 +64,23 @@ def is_plain(html: str) -> bool:
     return True
 
 
-def without_tags(html: str) -> str:
-    """Return the text of ``html`` alone, in which each ``<`` begins a tag."""
-    return "".join(_TAGS.sub("", piece) for piece in _pieces(html))
+def marked_text(html: str) -> str:
+    """Return the text of ``html``, in which each tag is whole, with :data:`TAG_MARK` where tags are.
+
+    Which of them part the text and which a page leaves out (``</b>`` without a ``<b>``) is not told here. Attributes
+    may hold ``<`` and ``>``, as browsers and sanitizers write them.
+    """
+    if "<style" in html:
+        html = _ALIGNMENTS.sub(TAG_MARK, html)
+    return "".join(_ELEMENT.sub(TAG_MARK, piece[0]) for piece in _STRETCH.finditer(html))
+
+
+def has_text_outside_cells(html: str) -> bool:
+    """Tell whether a page may show text of ``html`` elsewhere than it stands (HTML, "foster parented").
+
+    Text that stands in a table, and in no cell of it, is moved before the table, and joins what is there.
+    """
+    return _OUTSIDE_CELLS.search(html) is not None
 
 
 def _pieces(html: str) -> Iterator[str]:

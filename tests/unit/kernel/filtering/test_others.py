@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from html import unescape
 from xml.dom import minidom
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentinel_kernel.kernel.filtering import css, html, markdown, specs, svg, terminal
-from sentinel_kernel.kernel.filtering.messages import Messages
-from sentinel_kernel.policy.profile import Outputs
+from sentinel_kernel.kernel.filtering import css, markdown, specs, svg, terminal
 
 
 @pytest.mark.parametrize(
@@ -99,108 +95,6 @@ def test_markdown_keeps_nothing_that_acts(text: str) -> None:
 )
 def test_everyday_markdown_stays(text: str) -> None:
     assert markdown.filtered(text) == (text, set())
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "href",
-        "bbox",
-        "style",
-        "class",
-        "cssId",
-        "require",
-        "unicode",
-        "htmlStyle",
-        "htmlData",
-        "csname",
-        "data",
-    ],
-)
-def test_commands_of_mathjax_that_take_more_than_mathematics_are_texts(command: str) -> None:
-    assert markdown.latex(f"$\\{command}[background:url(//a.b)]{{x}}$").startswith("$\\text[")
-    assert markdown.latex(f"$\\{command}s{{x}}$") == (
-        "$\\text{x}$" if command in ("htmlStyle", "htmlData", "cssId") else f"$\\{command}s{{x}}$"
-    )
-
-
-def test_an_argument_of_an_unknown_command_loads_nothing() -> None:
-    assert markdown.latex("\\box[background:url(//a.b)]{x}") == "\\box[background:url\u200b(//a.b)]{x}"
-    assert markdown.latex("\\sqrt[3]{x}, \\frac{f(x)}{2}") == "\\sqrt[3]{x}, \\frac{f(x)}{2}"
-
-
-LINK = "{javascript:alert(1)}{x}$"
-SPELLINGS = [
-    "$\\href",
-    "&dollar;&#92;href",
-    "$&#x005C;href",
-    "$&#000000000000000092;href",
-    "$&bsol;href",
-    "$\\&#104;r&#101f",
-    "$\\&#0000000000000000000104;ref",
-    "$\\hr<wbr>ef",
-    "$\\hr<!-- -->ef",
-    "$\\hr</b>ef",  # an end of nothing, which a page leaves out
-    "$\\hr</td>ef",
-    "$\\hr<td>ef",  # a cell without a table
-    "$\\hr<foo>ef",
-    "$\\hr<style></style>ef",
-    "$\\hr<script>1</script>ef",
-    "$\\href{a}{b} \\hr<w<wbr>br>ef",
-    "$\\href{a}{b} &bs&#111;l;href",
-    "\\(\\href{a}{b} &#9&#50;;href",
-]
-
-
-def as_read(made: str) -> str:
-    """Return what MathJax may read in a page: what the references mean, without tags and comments."""
-    return unescape(re.sub(r"<!--.*?-->|<[^<>]*>", "", made))
-
-
-@pytest.mark.parametrize("spelled", SPELLINGS)
-def test_no_spelling_of_html_makes_a_formula_a_link(spelled: str) -> None:
-    made, _ = html.filtered(f"<div>{spelled}{LINK}</div>", Outputs(html="clean"))
-    assert "{javascript" in made
-    assert "\\href" not in as_read(made)
-
-
-@pytest.mark.parametrize("spelled", SPELLINGS)
-def test_nor_does_one_of_a_widgets_or_of_markdown(spelled: str) -> None:
-    names = {"_model_module": "@jupyter-widgets/controls", "_model_name": "HTMLMathModel"}
-    state = {
-        **names,
-        "_view_module": names["_model_module"],
-        "_view_name": "HTMLMathView",
-        "value": spelled + LINK,
-    }
-    content = {"target_name": "jupyter.widget", "comm_id": "a", "data": {"state": state}}
-    assert not Messages().filter("comm_open", content, Outputs()).drop
-    assert "\\href" not in as_read(state["value"])
-    made, _ = markdown.filtered(f"a {spelled}{LINK}")
-    assert "\\href" not in as_read(made)
-
-
-def test_an_argument_that_loads_is_found_across_tags_and_references() -> None:
-    for space in ("", "&Tab;", "&nbsp;", "&#x00A0;"):
-        for text in (f"$\\box{space}[ur</b>l(//a.b)]$", f"$\\box{space}[url&lpar;//a.b)]$"):
-            made, _ = html.filtered(text, Outputs())
-            assert made == text.replace("\\", "\\\u200b")
-
-
-def test_a_reference_of_thousands_of_digits_is_no_fault() -> None:
-    text = f"$\\frac&#{'9' * 5000};$"
-    assert html.filtered(text, Outputs()) == (text, set())
-
-
-def test_references_and_formulas_that_make_no_link_stay_as_they_are() -> None:
-    for text in (
-        "<p>a &amp; b &#92; c $\\frac{1}{2}$ &lt;b&gt; x&nbsp;&#160;y&#39;</p>",
-        "<td>C:\\hrefs &#60;</td>",
-        "<td>C:\\data\\url</td>",
-    ):
-        assert html.filtered(text, Outputs()) == (text, set())
-    changed = markdown.latex_in_html("$\\href{a}{&#60;script&#62;}$")
-    assert changed == "$\\text{a}{&#60;script&#62;}$"  # no markup comes of it
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ def most(kind: str, unit: str) -> int:
         ("text/html", "&a"),
         ("text/html", "&#92;"),
         ("text/html", "$\\h</b>"),
+        ("text/html", "$\\<tr>x"),
+        ("text/html", "$\\h&#114"),
         ("text/latex", "\\href "),
         ("text/plain", "\x1b]"),
         ("text/plain", "\x9bxx"),
