@@ -345,8 +345,9 @@ def _code(error: OSError, layer: Layer) -> str:
             return "not_writable"
         case errno.EACCES:
             return "unreadable" if error.filename is None else "not_writable"
-        case errno.ENOENT:
-            return "folder_gone" if layer.is_gone else "no_such_path"
+        case errno.ENOENT | errno.ESTALE:
+            there = "no_such_path" if error.errno == errno.ENOENT else "failed"
+            return "folder_gone" if layer.is_gone else there
         case errno.ENAMETOOLONG | errno.ELOOP | errno.ENOTDIR | errno.EXDEV | errno.EINVAL | errno.EISDIR:
             return "not_committable"
         case _:

@@ -46,8 +46,11 @@ class Layer(Record):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the host's folder was deleted: what has its name by now is another one. Raises OSError."""
-        return os.fstat(self.lower).st_nlink == 0
+        """Whether the host's folder was deleted: what has its name by now is another one. Raises nothing."""
+        try:
+            return os.fstat(self.lower).st_nlink == 0
+        except OSError:  # ENOENT, ESTALE: its server does not know it any more
+            return True
 
     def shown(self, path: str) -> str:
         """Return a path within it as a person types it: of the workspace from there, of any other folder in full."""

@@ -73,7 +73,6 @@ def layers_of(held: Folders, setup: FilesSetup) -> dict[str, Layer]:
     for one in held.folders:
         if one.lower < 0 or one.upper < 0:
             continue
-        status = os.fstat(one.lower)
         found[one.name] = Layer(
             name=one.name,
             path=one.path,
@@ -82,10 +81,19 @@ def layers_of(held: Folders, setup: FilesSetup) -> dict[str, Layer]:
             lower=one.lower,
             context=one.context,
             parked=held.parked,
-            owner=None if setup.writer is None else (status.st_uid, status.st_gid),
+            owner=None if setup.writer is None else _owner_of(one.lower, setup.writer),
             writer=setup.writer,
         )
     return found
+
+
+def _owner_of(folder: int, writer: tuple[int, int]) -> tuple[int, int]:
+    """Return who owns the host's folder; where that can't be told, ``writer``, who may do no more than cells could."""
+    try:
+        status = os.fstat(folder)
+    except OSError:  # as of Layer.is_gone
+        return writer
+    return status.st_uid, status.st_gid
 
 
 class _Serving:

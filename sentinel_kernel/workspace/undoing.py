@@ -111,7 +111,8 @@ def _failed(outcome: Outcome, layer: Layer, entry: Entry, error: OSError) -> Non
     if len(outcome.failed) < NAMED_PATHS:
         code = code_of(error) if entry.is_kept else "former_gone"
         code = _CODES.get(error.errno or 0, code)
-        if code == "no_such_path" and layer.is_gone:
+        # ESTALE is a word of this file's too: of a folder that is there it means what is in _CODES.
+        if (code == "no_such_path" or error.errno == errno.ESTALE) and layer.is_gone:
             code = "folder_gone"
         if entry.replaced is not None and entry.replaced.kind == kinds.BESIDE:
             code = "put_beside"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -9,9 +10,12 @@ import shutil
 import signal
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.policy.committable import VERSION_CONTROL, Surroundings, why_asked
 from sentinel_kernel.policy.launch_keys import says_what_to_run
-from sentinel_kernel.workspace import answering, cell_end, launching, listing
+from sentinel_kernel.workspace import answering, cell_end, host_folder, launching, layer, listing
 from sentinel_kernel.workspace.cell_end import CellEnds
 from sentinel_kernel.workspace.deleted_folder import contents_of
 from sentinel_kernel.workspace.host_folder import sweep_below
@@ -21,8 +25,6 @@ from sentinel_kernel.workspace.undoing import undo
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from sentinel_kernel.workspace.answering import Workspace
 
@@ -232,3 +234,37 @@ def test_a_folder_that_was_deleted_and_made_anew_is_told_as_another_one(
     ended = ends.end({"cell": "2", "commit": "new"}, lambda *_: None)
     assert [(one["path"], one["why"]) for one in ended.failed] == [("second.csv", "folder_gone")]
     assert list((tmp_path / "lower").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ESTALE])
+def test_a_folder_that_was_deleted_behind_a_network_file_system_is_told_as_gone(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    (tmp_path / "upper" / "first.csv").write_text("1")
+    ends = ends_of(workspace, tmp_path)
+    assert ends.end({"cell": "1", "commit": "new"}, lambda *_: None).committed == ("first.csv",)
+    ends.keep()
+    lower, status_of = workspace.layers["workspace"].lower, os.fstat
+
+    def lost(folder: int, path: str, flags: int) -> int:
+        if folder == lower:
+            raise OSError(number, os.strerror(number))
+        return open_beneath(folder, path, flags)
+
+    def without_status(descriptor: int) -> os.stat_result:
+        if descriptor == lower:
+            raise OSError(number, os.strerror(number))
+        return status_of(descriptor)
+
+    with monkeypatch.context() as now:
+        for module in (listing, host_folder, layer):
+            now.setattr(module, "open_beneath", lost)
+        now.setattr(os, "fstat", without_status)
+        outcome = undo(workspace.layers, workspace.journal, workspace.held())
+        (tmp_path / "upper" / "second.csv").write_text("2")
+        ended = ends.end({"cell": "2", "commit": "new"}, lambda *_: None)
+    assert outcome.failed == [("first.csv", "workspace", "folder_gone")]
+    assert [(one["path"], one["why"]) for one in ended.failed] == [("second.csv", "folder_gone")]
+    (tmp_path / "upper" / "third.csv").write_text("3")
+    ended = ends.end({"cell": "3", "commit": "new"}, lambda *_: None)
+    assert "third.csv" in ended.committed  # positive control: the folder is there
