@@ -54,8 +54,7 @@ class Files(Keeper):
         self._commits = True
         self._process: FilesProcess | None = None
         self._left: list[FilesProcess] = []  # processes that were let go, and not reaped yet
-        self._seen: tuple[int, int, int] | None = None
-        """How the layers were when they were looked through; None: they have to be."""
+        self._seen: tuple[int, int, int] | None = None  # the layers at the last look; None: one is due
         self._history = (0, 0)  # what of their file system former versions take: blocks, inodes
         self._held = 0
         self._stamp = 0  # of the undo journal, as it was told last
@@ -66,19 +65,14 @@ class Files(Keeper):
         self._settle: Fields | None = None  # the end of a cell that is being dealt with
         self._tries = 0
         self._fault = ""  # why the process failed, in its own words
-        self._ending = False
-        self._begin_waits = False
+        self._ending = self._begin_waits = False
         self._quiet = QuietLooks()
         self._runs = False  # whether a cell does
-        self._settles_change = False
-        """Whether the end that is dealt with is of a cell that changed something for sure."""
-        self._until = 0.0
-        self._last_work = 0.0
-        self._trial = ""
-        """How far a dry run is: begun (its cell does not run yet), runs, or left (it has to be taken back)."""
+        self._settles_change = False  # whether the end that is dealt with is of a cell that changed something
+        self._until = self._last_work = 0.0
+        self._trial = ""  # how far a dry run is: begun (no cell runs yet), runs, or left (to be taken back)
         self._taking_back = False
-        self._stays_held = False
-        """Something of a dry run could not be taken back: nothing is committed by itself in this sandbox any more."""
+        self._stays_held = False  # something of a dry run is left: nothing is committed by itself any more
 
     # --- the sandbox and its cells
 
@@ -187,7 +181,7 @@ class Files(Keeper):
             "do": "settle",
             "token": self._token,
             "cell": cell,
-            "commit": "none" if not self._commits or self._stays_held else commit_mode(self._current),
+            "commit": self._rule,
             "first": self._first,
             "quiet": not changed,
         }
@@ -236,7 +230,7 @@ class Files(Keeper):
         self._token += 1
         self._asked[self._token] = identifier, reply
         fields = {name: value for name, value in message.items() if name not in ("op", "id")}
-        process.give({"do": "ask", "token": self._token, "request": fields})
+        process.give({"do": "ask", "token": self._token, "commit": self._rule, "request": fields})
 
     # --- the event loop
 
@@ -276,8 +270,7 @@ class Files(Keeper):
         if self._quiet_may_be_due and self._quiet.due_seconds() == 0.0:
             self._look(self._quiet.take(), changed=False)
         process = self._process
-        idle = process is not None and not self._has_work
-        if process is not None and idle and now >= self._last_work + _IDLE_SECONDS:
+        if process is not None and not self._has_work and now >= self._last_work + _IDLE_SECONDS:
             process.rest()
             self._let_go(process)
         self._left = [left for left in self._left if not left.reap()]
@@ -289,6 +282,11 @@ class Files(Keeper):
             self._let_go(self._process)
 
     # --- small parts
+
+    @property
+    def _rule(self) -> str:
+        """What is committed by itself."""
+        return "none" if not self._commits or self._stays_held else commit_mode(self._current)
 
     @property
     def _quiet_may_be_due(self) -> bool:

@@ -68,7 +68,7 @@ class CellEnds:
             committed = self._commit(now, outcome, told)
             journal.placed(committed)
         self._committed = list(committed)
-        self._as_followed = step is None and not unknown and not committed and not journal.wanted_bytes
+        self._as_followed = not (step or unknown or committed or journal.wanted_bytes or journal.unmarked)
         self._now = {path: change for path, change in now.items() if path not in committed}
         layers = self._workspace.layers
         # Files are told of.
@@ -108,7 +108,7 @@ class CellEnds:
     def keep(self) -> None:
         """Keep what is held as the former version that a later cell may be taken back to."""
         if not self._as_followed:
-            self._workspace.journal.follow(self._now, self._workspace.layers)
+            self._workspace.journal.follow(self._now, self._workspace.layers, by_cell=True)
         # What was open when it was committed, or equals the host's, and may be in nobody's use by now.
         settled = self._workspace.bounds.settled
         for name, layer in self._workspace.layers.items():

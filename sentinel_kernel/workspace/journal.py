@@ -68,7 +68,7 @@ class Journal:
         self.own: dict[Path, Key] = {}
         """The host's files that were committed by themselves, and that nobody else has changed."""
         self.holds = False
-        """By the rule of the last end nothing gets out by itself: what is held then :attr:`Seen.stays`."""
+        """By the rule of the last look nothing gets out by itself: what is held then :attr:`Seen.stays`."""
         self.incomplete = False
         """There was more than is kept track of."""
         self.stamp = 0
@@ -77,6 +77,8 @@ class Journal:
         """What cells did before is not known; until the next look, which takes what is held for nobody's doing."""
         self._cut = self._cut_now = False
         """Whether there was more than is kept track of, when it was followed, and when it was noted."""
+        self._brought_back: set[Path] = set()
+        """Where cells see by an undo what stayed before, until that is followed: another file than then."""
         self._next = 0
         self._file = JournalFile(history, writer)
         self._read(stamp)
@@ -115,19 +117,24 @@ class Journal:
             self.incomplete = True
         return step
 
-    def follow(self, now: Mapping[Path, Change], layers: Mapping[str, Layer]) -> None:
-        """Make what is held ``now`` what the next cell starts from, with copies; nothing is noted as a cell's doing."""
+    def follow(
+        self, now: Mapping[Path, Change], layers: Mapping[str, Layer], *, by_cell: bool = False
+    ) -> None:
+        """Make what is held ``now`` what the next cell starts from, with copies; nothing is noted as a cell's doing.
+
+        ``by_cell``: one has ended. Else it was the person, or an undo, who put things into folders or took them out.
+        """
         self._measure()
         following: dict[Path, Seen] = {}
         self._following = following
         for (layer, path), change in now.items():
             old = self.seen.get((layer, path))
-            if old is not None and (old.kind, old.key) == (change.kind, change.cell_key):
-                following[layer, path] = old
-                continue
-            fresh = self._copied(layers[layer], change)
-            following[layer, path] = replace(fresh, stays=True) if self.holds or self.lost else fresh
+            stays = self.holds or self.stays(change) or (not by_cell and _stays_folder(old, change))
+            if old is None or (old.kind, old.key) != (change.kind, change.cell_key):
+                old = self._copied(layers[layer], change)
+            following[layer, path] = replace(old, stays=stays) if stays != old.stays else old
         self.seen, self._following = following, {}
+        self._brought_back.clear()
         self._cut, self._cut_now = self._cut_now or may_be_cut(now), False
         self.lost = False
         self.stamp += 1
@@ -136,16 +143,29 @@ class Journal:
         self.write()
 
     def ruled(self, *, lets_out: bool) -> None:
-        """Take note of the rule of the end that is dealt with: whether new files get out by themselves."""
+        """Take note of the rule of the end, or of the request, that is dealt with: whether new files get out."""
         # Of what is beyond what is kept track of nobody could tell which rule it was held by.
         self.holds = not lets_out or (self.holds and self._cut)
 
     def stays(self, change: Change) -> bool:
         """Tell whether ``change`` was held as it is when nothing got out by itself, or may have been."""
-        seen = self.seen.get((change.layer, change.path))
+        path = (change.layer, change.path)
+        seen = self.seen.get(path)
+        if path in self._brought_back:
+            return True
         if seen is None:
             return self.lost or (self._cut and self.holds)
-        return seen.stays and (seen.kind, seen.key) == (change.kind, change.cell_key)
+        return seen.stays and seen.key == change.cell_key  # whatever the host has there by now
+
+    @property
+    def unmarked(self) -> bool:
+        """Whether anything is held that stays by the rule of the last look, and is not known to."""
+        return self.holds and not all(seen.stays for seen in self.seen.values())
+
+    def brought_back(self, path: Path, before: Seen) -> None:
+        """Note that an undo has put there what cells saw before."""
+        if before.stays:
+            self._brought_back.add(path)
 
     def host_copy(self, layer: Layer, change: Change) -> Seen:
         """Return the host's file of ``change``, with a copy where there is room (:meth:`room`)."""
@@ -345,3 +365,10 @@ class Journal:
         self.incomplete = bool(document["incomplete"])
         self._cut = bool(document["cut"])
         self.holds = bool(document["holds"])
+
+
+def _stays_folder(seen: Seen | None, change: Change) -> bool:
+    """Tell whether ``change`` is the very folder that was seen to stay, whatever is in it by now."""
+    if seen is None or not (seen.stays and seen.is_folder and change.is_folder):
+        return False
+    return seen.key[0] == change.cell_key[0]

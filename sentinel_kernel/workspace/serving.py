@@ -106,8 +106,8 @@ class _Serving:
         self._made: Workspace | None = None
         self._ends: CellEnds | None = None
         self._swept = setup.stamp > 0
-        self._left: tuple[int, Json] | None = None
-        """How the layers looked at the last end without a sign of a change, and what was told of them."""
+        self._left: tuple[tuple[int, object], Json] | None = None
+        """How the layers looked at the last end without a sign of a change, its rule, and what was told of them."""
 
     @property
     def _workspace(self) -> Workspace:
@@ -176,7 +176,8 @@ class _Serving:
             self._say("progress", token, {"fields": {"done": done, "of": of, "bytes": size}})
 
         seen = glance(one.upper for one in self._workspace.layers.values()) if message.get("quiet") else None
-        if seen is not None and self._left is not None and self._left[0] == seen:
+        looked = None if seen is None else (seen, message.get("commit"))
+        if looked is not None and self._left is not None and self._left[0] == looked:
             self._say("settled", token, {"fields": {}, "told": False})
             self._say("kept", token, {"changed": False, **self._left[1]})
             return
@@ -187,7 +188,7 @@ class _Serving:
         state = self._state(ended.held + in_use)
         # What somebody still uses is given up later, without a sign.
         self._left = (
-            (seen, state) if seen is not None and not (changed or in_use or state["unwritten"]) else None
+            (looked, state) if looked is not None and not (changed or in_use or state["unwritten"]) else None
         )
         self._say("kept", token, {"changed": changed, **state})
         if not self._swept:
@@ -204,6 +205,8 @@ class _Serving:
 
         wanted, self._left = None, None
         try:
+            # What an answer makes the next cell's start may be what no end has looked at yet.
+            self._workspace.journal.ruled(lets_out=message.get("commit") == "new")
             wanted = asked.read_request(message["request"])
             fields = answer(self._workspace, wanted, told)
         except ProtocolError as error:

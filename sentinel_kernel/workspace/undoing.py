@@ -175,6 +175,7 @@ def _show_former(layer: Layer, path: str, before: Seen, journal: Journal) -> Non
             put(layer, path, reader, before.mode, os.fstat(reader).st_mtime_ns)
         finally:
             os.close(reader)
+    journal.brought_back((layer.name, path), before)
 
 
 def _take_back_on_host(layer: Layer, entry: Entry, committed: Key, journal: Journal) -> None:

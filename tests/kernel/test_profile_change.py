@@ -312,6 +312,11 @@ def test_files_that_were_held_stay_the_persons_under_a_profile_that_saves_new_on
         assert book.collect(commit)[0].reply["status"] == "ok"
         assert (work / "strict.csv").read_text() == "x"
         assert not (work / "behind.csv").exists()
+        # What an undo of that brings back is as it was held.
+        assert book.run("%sentinel_undo").reply["status"] == "ok"
+        assert book.run("print(open('strict.csv').read(), end='')").text == "x"
+        assert book.run("1").reply["status"] == "ok"
+        assert {path.name for path in work.iterdir()} == {"late.csv", "early.csv"}
 
 
 @OWN

@@ -20,6 +20,7 @@ from sentinel_kernel.workspace.cell_end import CellEnds
 from sentinel_kernel.workspace.deleted_folder import contents_of
 from sentinel_kernel.workspace.host_folder import sweep_below
 from sentinel_kernel.workspace.journal import Journal
+from sentinel_kernel.workspace.request import FilesRequest
 from sentinel_kernel.workspace.store import StoreSettings
 from sentinel_kernel.workspace.undoing import undo
 
@@ -74,6 +75,123 @@ def test_what_a_stricter_rule_has_held_is_the_persons_whatever_the_rule_is_by_no
         "o/again.csv",
     ]
     assert "early.csv" in {change.path for change in workspace.held().values()}
+
+
+class Rules:
+    """Ends of cells by one rule or another, and what the person asks for between them."""
+
+    def __init__(self, workspace: Workspace, tmp_path: Path) -> None:
+        self._workspace = workspace
+        self._ends = ends_of(workspace, tmp_path)
+
+    def cell(self, rule: str) -> set[str]:
+        """Let a cell end; return what was committed by itself."""
+        ended = self._ends.end({"cell": "1", "commit": rule}, lambda *_: None)
+        self._ends.keep()
+        return set(ended.committed)
+
+    def person(self, do: str, *paths: str, **fields: Any) -> dict[str, Any]:
+        """Return the answer to a person who asks for something and says yes to it."""
+        told = answering.answer(self._workspace, FilesRequest(do=do, paths=paths, **fields), lambda *_: None)
+        assert told["ok"], told
+        if "needs" in told:
+            yes = frozenset(need["what"] for need in told["needs"])
+            return self.person(do, *paths, answers=yes, seen=told["seen"])
+        return told
+
+
+@pytest.fixture
+def rules(workspace: Workspace, tmp_path: Path) -> Rules:
+    return Rules(workspace, tmp_path)
+
+
+@pytest.mark.parametrize("how", ["a commit", "a cell", "a dry run", "a deletion in a dry run"])
+def test_what_a_stricter_rule_has_held_stays_held_where_an_undo_brings_it_back(
+    rules: Rules, tmp_path: Path, how: str
+) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    (upper / "a.csv").write_text("strict")
+    assert rules.cell("none") == set()
+    (upper / "saved.csv").write_text("by the new rule")
+    assert rules.cell("new") == {"saved.csv"}
+    if how == "a commit":
+        rules.person("commit", "a.csv")
+        assert (lower / "a.csv").read_text() == "strict"
+        rules.person("undo")
+    elif how == "a cell":
+        (upper / "a.csv").write_text("by the new rule")
+        assert rules.cell("new") == {"a.csv"}
+        rules.person("undo")
+    else:
+        rules.person("trial_begin")
+        (upper / "a.csv").unlink()
+        if how == "a dry run":
+            (upper / "a.csv").write_text("dry")
+        assert rules.person("trial_end")["undone"]["count"] == 1
+    assert (upper / "a.csv").read_text() == "strict"
+    for _ in range(2):
+        assert rules.cell("new") == set()
+    assert not (lower / "a.csv").exists()
+    (upper / "a.csv").write_text("written from then on")  # positive control
+    assert rules.cell("new") == {"a.csv"}
+
+
+def test_what_an_undo_brought_back_stays_held_whatever_becomes_of_the_rest_of_the_undo(
+    rules: Rules, workspace: Workspace, tmp_path: Path
+) -> None:
+    upper = tmp_path / "upper"
+    (upper / "a.csv").write_text("strict")
+    rules.cell("none")
+    (upper / "a.csv").unlink()
+    rules.cell("new")
+    undo(workspace.layers, workspace.journal, workspace.held())  # and nothing is followed
+    assert (upper / "a.csv").read_text() == "strict"
+    assert rules.cell("new") == set()
+    assert rules.cell("new") == set()
+
+
+def test_what_could_not_be_saved_stays_held_once_a_stricter_rule_held_it(
+    rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "upper" / "b.csv").write_text("no room")
+    with monkeypatch.context() as full:
+        full.setattr(cell_end, "commit", lambda *_, **__: None)
+        assert rules.cell("new") == set()
+    assert rules.cell("none") == set()
+    assert rules.cell("new") == set()
+    assert not (tmp_path / "lower" / "b.csv").exists()
+    (tmp_path / "upper" / "b.csv").write_text("written from then on")  # positive control
+    assert rules.cell("new") == {"b.csv"}
+
+
+def test_a_held_file_stays_held_while_the_host_has_one_of_its_name_and_after(
+    rules: Rules, tmp_path: Path
+) -> None:
+    (tmp_path / "upper" / "a.csv").write_text("strict")
+    rules.cell("none")
+    (tmp_path / "lower" / "a.csv").write_text("the person's own")
+    assert rules.cell("new") == set()
+    (tmp_path / "lower" / "a.csv").unlink()
+    assert rules.cell("new") == set()
+    assert rules.cell("new") == set()
+
+
+def test_a_held_folder_stays_held_where_the_person_discards_something_in_it(
+    rules: Rules, tmp_path: Path
+) -> None:
+    for name in ("o", "p"):
+        (tmp_path / "upper" / name).mkdir()
+        (tmp_path / "upper" / name / "a.csv").write_text("strict")
+    rules.cell("none")
+    rules.cell("new")
+    rules.person("discard", "o/a.csv")
+    rules.cell("new")
+    assert list((tmp_path / "lower").iterdir()) == []
+    (tmp_path / "upper" / "p" / "b.csv").write_text("by the new rule")  # positive control
+    assert rules.cell("new") == {"p/b.csv"}
+    rules.person("undo")
+    assert rules.cell("new") == set()
+    assert list((tmp_path / "lower").iterdir()) == []
 
 
 def test_an_undo_takes_no_file_of_the_persons_own(
