@@ -68,6 +68,7 @@ class Files(Keeper):
         self._ending = self._begin_waits = False
         self._quiet = QuietLooks()
         self._runs = False  # whether a cell does
+        self._cell = ""  # which ended last
         self._settles_change = False  # whether the end that is dealt with is of a cell that changed something
         self._until = self._last_work = 0.0
         self._trial = ""  # how far a dry run is: begun (no cell runs yet), runs, or left (to be taken back)
@@ -88,7 +89,7 @@ class Files(Keeper):
         self._current = current
         self._history, self._held, self._settle = (0, 0), 0, None
         self._stamp, self._unwritten = 0, False
-        self._trial, self._stays_held = "", False
+        self._trial, self._cell, self._stays_held = "", "", False
         self._quiet.forget()
         self._seen = usage_of(self._current, self._history)
 
@@ -152,7 +153,7 @@ class Files(Keeper):
         usage = usage_of(self._current, self._history)
         if usage is None:
             return
-        cell = str(message.get("execution_count") or "")[:28]
+        cell = self._cell = str(message.get("execution_count") or self._cell)[:28]
         if self._settle is not None and self._settles_change:
             # The copies that are being made still change both numbers: what this cell did is told when they are done.
             self._quiet.put_off(cell)
@@ -172,10 +173,11 @@ class Files(Keeper):
         if usage is not None and not self._trial and commit_mode(self._current) == "none":
             changed, self._seen = usage != self._seen, usage
             if changed or self._held:
-                self._look(self._quiet.take(), changed=changed)
+                self._look(self._quiet.take(self._cell), changed=changed)
 
     def _look(self, cell: str, *, changed: bool) -> None:
         """Have what is held looked at, as ``cell`` left it."""
+        self._settles_change = changed or (self._settle is not None and self._settles_change)
         self._token += 1
         self._settle = {
             "do": "settle",
@@ -186,9 +188,9 @@ class Files(Keeper):
             "quiet": not changed,
         }
         self._tries = 0
-        # A file that was written over in place changes neither number: what is held is looked at without waiting.
-        self._ending = self._settles_change = changed
-        self._until = time.monotonic() + _REPLY_SECONDS
+        if not self._ending:  # else an end waits already, and no longer for this
+            # A file that was written over in place changes neither number: what is held is looked at without waiting.
+            self._ending, self._until = changed, time.monotonic() + _REPLY_SECONDS
         self._start_settling()
 
     def request(self, identifier: object, message: Fields, reply: Reply) -> None:

@@ -46,7 +46,7 @@ def undo(
     outcome.cell = step.cell
     if step.is_commit:
         return _undo_commit(layers, journal, step, keep, outcome)
-    lost = bool(step.cell) and any(_is_lost(entry, now) for entry in step.entries)
+    lost = any(_is_lost(entry, now) for entry in step.entries)  # whoever did it: a dry run has a copy of all
     # What is in a folder goes before the folder, and comes after it.
     for entry in sorted(step.entries, key=lambda entry: (entry.before is not None, _order(entry))):
         try:

@@ -84,3 +84,33 @@ def test_a_request_comes_with_the_rule_in_force(held: Held) -> None:
     assert rule() == "new"
     held.files.configure({"commit": "none"})  # SENTINEL_COMMIT
     assert rule() == "none"
+
+
+def test_what_is_found_at_a_change_of_profile_is_the_last_cells_doing(held: Held) -> None:
+    held.cell(3)
+    held.kept()
+    held.usage += 1  # by a thread, or a cell that still runs
+    held.files.profile_changes()
+    assert [one["cell"] for one in held.process.given] == ["3", "3"]
+    held.kept()
+    held.files.end_cell({"execution_count": None})
+    assert held.process.given[-1]["cell"] == "3"
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_an_end_that_waits_goes_on_waiting_when_the_profile_is_changed(held: Held, changed: bool) -> None:
+    held.cell(3)
+    held.kept()
+    assert not held.files.busy
+    held.cell(4)
+    until = held.files._until
+    assert held.files.busy
+    held.usage += changed
+    held.files.profile_changes()
+    assert len(held.process.given) == 3
+    assert held.files.busy
+    assert held.files._until == until
+    held.cell(5)  # is told of when the copies are made
+    assert len(held.process.given) == 3
+    held.settled()
+    assert not held.files.busy

@@ -130,13 +130,14 @@ def test_what_is_too_large_to_be_kept_is_told(held: Held, monkeypatch: pytest.Mo
         held.journal.open_version(before)
 
 
+@pytest.mark.parametrize("cell", ["two", ""])  # "": nobody knows which
 def test_what_may_be_the_last_copy_of_what_was_too_large_is_not_taken_back(
-    held: Held, monkeypatch: pytest.MonkeyPatch
+    held: Held, monkeypatch: pytest.MonkeyPatch, cell: str
 ) -> None:
     monkeypatch.setattr(module, "_MOST_BYTES", 0)
     held.cell("one", a="too large")
     (held.upper / "a").rename(held.upper / "b")
-    held.cell("two")
+    held.cell(cell)
     key = key_of((held.upper / "b").stat())
     now = {("workspace", "b"): Change("b", "workspace", "new", size=key[1], cell_key=key)}
     outcome = undo(held.layers, held.journal, now)
