@@ -30,6 +30,9 @@ UPLOADED = "uploaded"
 """A file in an artifact: where it was copied to; ``upload-failed`` says why it was not."""
 
 UPLOAD_FAILED = "upload-failed"
+CUT_OFF = "The copy is under way, or was cut off."
+"""What is known where that file is empty: the disk had no room for a word."""
+
 DAYS = 90.0
 BYTES = 20 << 30
 GRACE_SECONDS = 7 * 86_400.0
@@ -184,7 +187,7 @@ def _artifact(store: str, name: str) -> Artifact | None:
         whole=not part and not found.get("incomplete"),
         leaves=_leaves(path),
         uploaded=_word(path, UPLOADED),
-        upload_failed=_word(path, UPLOAD_FAILED),
+        upload_failed=_word(path, UPLOAD_FAILED) or _cut_off(path),
     )
 
 
@@ -208,6 +211,10 @@ def _word(path: str, name: str) -> str:
             return file.read(_KEY_CHARACTERS)
     except OSError:
         return ""
+
+
+def _cut_off(path: str) -> str:
+    return CUT_OFF if os.path.lexists(os.path.join(path, UPLOAD_FAILED)) else ""
 
 
 def _leaves(path: str) -> float:

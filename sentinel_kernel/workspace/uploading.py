@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
 import signal
 import sys
 
-from sentinel_kernel.workspace.store import UPLOAD_FAILED, write_word
+from sentinel_kernel.workspace.store import CUT_OFF, UPLOAD_FAILED, write_word
 
 
 def start_upload(path: str) -> None:
-    """Start copying the artifact at ``path`` to SENTINEL_ARTIFACTS; where it can't be started, a word says so there."""
+    """Start copying the artifact at ``path`` to SENTINEL_ARTIFACTS, or leave a word there why not. Raises nothing."""
     command = [
         sys.executable,
         "-P",
@@ -24,14 +25,17 @@ def start_upload(path: str) -> None:
         os.path.basename(path),
     ]
     ignored = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGIO]
-    # Whatever ends it before its end leaves this word, which a copy that is whole takes away.
-    write_word(path, UPLOAD_FAILED, "The copy is under way, or was cut off.")
+    # Whatever ends it before its end leaves this word, which a copy that is whole takes away. On a full disk the file
+    # is there, and empty: that means the same.
+    with contextlib.suppress(OSError):
+        write_word(path, UPLOAD_FAILED, CUT_OFF)
     try:
         os.posix_spawn(
             sys.executable, command, dict(os.environ), setsid=True, setsigdef=ignored, setsigmask=[]
         )
     except OSError as error:
-        write_word(path, UPLOAD_FAILED, f"It could not be started: {error}.")
+        with contextlib.suppress(OSError):
+            write_word(path, UPLOAD_FAILED, f"It could not be started: {error}.")
 
 
 def obstacle(url: str) -> tuple[str, str] | None:

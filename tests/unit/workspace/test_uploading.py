@@ -13,7 +13,7 @@ from waiting import wait_until
 from sentinel_kernel import cli
 from sentinel_kernel.kernel.settings import read_settings
 from sentinel_kernel.kernel.words import about_settings
-from sentinel_kernel.workspace.store import MANIFEST, UPLOADED, artifacts
+from sentinel_kernel.workspace.store import MANIFEST, UPLOAD_FAILED, UPLOADED, artifacts
 from sentinel_kernel.workspace.uploading import obstacle, start_upload
 
 if TYPE_CHECKING:
@@ -49,6 +49,22 @@ def test_a_copy_that_ends_before_its_end_leaves_a_word(saved: Path, monkeypatch:
     monkeypatch.setattr(sys, "executable", "/bin/true")
     start_upload(str(saved))
     os.wait()
+    assert "cut off" in artifacts(str(saved.parent))[0].upload_failed
+
+
+def test_a_copy_is_started_though_the_disk_has_no_room_for_a_word(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word = saved / UPLOAD_FAILED
+    word.symlink_to("/dev/full")
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    start_upload(str(saved))
+    assert os.wait()[1] == 0
+    monkeypatch.setattr(sys, "executable", str(saved / "absent"))
+    start_upload(str(saved))
+    word.unlink()
+    assert artifacts(str(saved.parent))[0].upload_failed == ""  # positive control
+    word.touch()  # what is left of a word that there is no room for
     assert "cut off" in artifacts(str(saved.parent))[0].upload_failed
 
 
