@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -201,6 +202,9 @@ def _may_drop(arguments: argparse.Namespace, leaving: list[store.Artifact]) -> b
 
 
 def _upload(arguments: argparse.Namespace) -> int:
+    # Who starts it after a sandbox's end has little memory (supervisor/files_process.py): a store's library takes more.
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     settings = _settings()
     if not settings.url:
         raise SentinelError("SENTINEL_ARTIFACTS is no URL.", "Set it to one, as s3://bucket/folder.")

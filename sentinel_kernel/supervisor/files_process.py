@@ -116,7 +116,7 @@ def _be_files_process(sock: socket.socket, held: HeldFolders, setup: FilesSetup)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGIO):
             signal.signal(number, signal.SIG_IGN)
         sock = _alone(sock, [*held.descriptors(), *([setup.pidfd] if setup.pidfd >= 0 else [])])
-        # The soft limit: what uploads, later and as a program of its own, may take more.
+        # The soft limit: what uploads, later and as a program of its own, raises it again (cli_artifacts.py).
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_DATA)[1]))
         from sentinel_kernel.workspace.serving import serve  # noqa: PLC0415 - the supervisor never needs it
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 from lacking import need_module
 from waiting import wait_until
 
-from sentinel_kernel import cli
+from sentinel_kernel import cli, uploads
 from sentinel_kernel.kernel.settings import read_settings
 from sentinel_kernel.kernel.words import about_settings
 from sentinel_kernel.workspace.store import MANIFEST, UPLOAD_FAILED, UPLOADED, artifacts
@@ -66,6 +67,26 @@ def test_a_copy_is_started_though_the_disk_has_no_room_for_a_word(
     assert artifacts(str(saved.parent))[0].upload_failed == ""  # positive control
     word.touch()  # what is left of a word that there is no room for
     assert "cut off" in artifacts(str(saved.parent))[0].upload_failed
+
+
+def test_who_copies_has_the_memory_that_who_started_it_does_without(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[tuple[int, int]] = []
+
+    def upload(*_: object) -> str:
+        found.append(resource.getrlimit(resource.RLIMIT_DATA))
+        return "there"
+
+    monkeypatch.setattr(uploads, "upload", upload)
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", f"file://{tmp_path}/there")
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (1 << 40, hard))  # less than all, and enough for this test
+    try:
+        assert cli.main(["artifacts", "upload", saved.name]) == 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    assert found == [(hard, hard)]
 
 
 @pytest.mark.parametrize(
