@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.policy.committable import Surroundings
@@ -52,12 +52,11 @@ def plain(text: str) -> str:
 
 
 class _Place(Record):
-    """A saved folder: the name of its layer, where it lies in the artifact, where to, and what of it is meant."""
+    """A saved folder: the name of its layer, where it lies in the artifact, and where to."""
 
     name: str
     source: str
     target: str
-    meant: Matching
 
 
 def restore(arguments: argparse.Namespace, one: store.Artifact) -> int:
@@ -68,20 +67,24 @@ def restore(arguments: argparse.Namespace, one: store.Artifact) -> int:
     outcome = Outcome()
     refused: dict[str, list[str]] = {}
     there: list[str] = []
-    absent = dict.fromkeys(arguments.paths)
+    # Paths are as `show` has them, wherever the files are copied to: of the notebook's folder from there, else in full.
+    folders = {"workspace": one.workspace}
+    folders |= {_name_of(place): str(place.get("path") or arguments.to or "") for place in places}
+    meant = Matching(arguments.paths, folders)
     for place in places:
         target = arguments.to or str(place.get("path") or "")
-        if arguments.to and place.get("name") != "workspace":
-            target = os.path.join(arguments.to, str(place.get("name")))
+        if arguments.to and _name_of(place) != "workspace":
+            target = os.path.join(arguments.to, _name_of(place))
             os.makedirs(target, exist_ok=True)
         source = os.path.join(one.path, str(place.get("place") or "files"))
         if os.path.isdir(source):
-            # A path in full is as `show` has it, wherever the files are copied to.
-            name, path = str(place.get("name") or "workspace"), str(place.get("path") or target)
-            one_place = _Place(name, source, target, Matching(arguments.paths, {name: path}))
-            there += _restore_folder(arguments, one_place, outcome, refused)
-            absent = {typed: None for typed in absent if typed in one_place.meant.unmet}
-    return _restored(arguments, outcome, refused, there, list(absent))
+            one_place = _Place(_name_of(place), source, target)
+            there += _restore_folder(arguments, one_place, meant, outcome, refused)
+    return _restored(arguments, outcome, refused, there, list(meant.unmet))
+
+
+def _name_of(place: dict[str, Any]) -> str:
+    return str(place.get("name") or "workspace")
 
 
 def _below(source: str) -> Iterator[str]:
@@ -101,12 +104,16 @@ def _forget_marks(one: store.Artifact) -> None:
 
 
 def _restore_folder(
-    arguments: argparse.Namespace, place: _Place, outcome: Outcome, refused: dict[str, list[str]]
+    arguments: argparse.Namespace,
+    place: _Place,
+    meant: Matching,
+    outcome: Outcome,
+    refused: dict[str, list[str]],
 ) -> list[str]:
     """Copy what is meant of a place; return which of its files are there already."""
     if not os.path.isabs(place.target) and not arguments.to:
         raise SentinelError("It is not known which folder it is from.", "Name one: --to FOLDER")
-    target, meant = os.path.abspath(place.target), place.meant
+    target = os.path.abspath(place.target)
     with contextlib.ExitStack() as opened:
         descriptors = []
         for path in (place.source, target):
@@ -126,7 +133,7 @@ def _restore_folder(
         def chosen() -> Iterator[Change]:
             return (change for change in changes(layer, Surroundings()) if meant(change.layer, change.path))
 
-        answers = frozenset(_answers(arguments, chosen(), refused))
+        answers = frozenset(_answers(arguments, layer, chosen(), refused))
         commit(
             layer,
             (change for change in chosen() if set(questions(change)) <= answers),
@@ -139,13 +146,13 @@ def _restore_folder(
 
 
 def _answers(
-    arguments: argparse.Namespace, chosen: Iterator[Change], refused: dict[str, list[str]]
+    arguments: argparse.Namespace, layer: Layer, chosen: Iterator[Change], refused: dict[str, list[str]]
 ) -> list[str]:
     """Return what may be done; what nobody said yes to is in ``refused``."""
     needs: dict[str, list[str]] = {}
     for change in chosen:
         for what in questions(change):
-            needs.setdefault(what, []).append(change.path)
+            needs.setdefault(what, []).append(layer.shown(change.path))
     given = []
     for what, paths in needs.items():
         if getattr(arguments, what, False) or _agrees(arguments, what, paths):

@@ -109,6 +109,34 @@ def test_a_restore_says_what_is_not_in_it_and_what_is_there_already(
     assert (answer["there"], answer["absent"]) == (1, ["nope.csv"])
 
 
+def test_a_path_from_the_notebooks_folder_is_restored_there_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", str(tmp_path / "store"))
+    work, data = _saved(tmp_path)
+    for folder in ("files", "folders/data0"):
+        (tmp_path / "store/one" / folder / "same.csv").write_text("saved")
+    assert cli.main(["artifacts", "restore", "one", "b.csv"]) == 1
+    assert "not in it: b.csv" in capsys.readouterr().out
+    assert cli.main(["artifacts", "restore", "one", "same.csv"]) == 0
+    assert ((work / "same.csv").exists(), (data / "same.csv").exists()) == (True, False)
+    (tmp_path / "to").mkdir()
+    assert cli.main(["artifacts", "restore", "one", "*.csv", "--to", str(tmp_path / "to")]) == 0
+    assert [path.name for path in (tmp_path / "to").rglob("*.csv")] == ["same.csv"]
+    assert cli.main(["artifacts", "restore", "one", f"{data}/same.csv"]) == 0  # positive control
+    assert (data / "same.csv").read_text() == "saved"
+    for folder in (work, data):
+        (folder / "same.csv").write_text("another by now")
+    capsys.readouterr()
+    assert cli.main(["artifacts", "restore", "one", "--json"]) == 1
+    refused = [path for paths in json.loads(capsys.readouterr().out)["refused"].values() for path in paths]
+    assert set(refused) == {"same.csv", f"{data}/same.csv"}
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda _: "n")
+    assert cli.main(["artifacts", "restore", "one", f"{data}/same.csv"]) == 1
+    assert f"\n  {data}/same.csv\n" in capsys.readouterr().out
+
+
 def test_where_no_wheels_are_it_is_said_beside_the_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
