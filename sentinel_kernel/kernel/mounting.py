@@ -76,11 +76,11 @@ class Mounting:
         path = self._absolute(wanted.path)
 
         def failed(told: Json) -> None:
-            wants = wanted.mode == "rw" and path in (self._host.lifecycle.ready.get("asked") or ())
+            wants = wanted.mode == "rw" and self._of_profile(path)
             refuse(self._words.not_written(path, told) if wants else self._words.refused(path, told))
 
         def agreed(real: str, added: Json) -> None:
-            if wanted.mode == "rw" and real in (self._host.lifecycle.ready.get("asked") or ()):
+            if wanted.mode == "rw" and self._of_profile(real):
                 self._answers[real] = "yes"  # asked again, and the newer answer holds: until the kernel ends
             done(self._words.shown(added))
 
@@ -106,6 +106,11 @@ class Mounting:
         return os.path.normpath(os.path.join(self._host.settings.workspace, path))
 
     # --- folders that the profile wants to be written
+
+    def _of_profile(self, path: str) -> bool:
+        """Tell whether the profile wants a folder written: it was asked about, or will be once the magics are done."""
+        ready = self._host.lifecycle.ready
+        return path in (*(ready.get("writable") or ()), *(ready.get("asked") or ()))
 
     def settle(self, cell: Cell, current: Current, done: Callable[[], None]) -> None:
         """Ask about each folder that the profile wants writable, once a session; then go on with the cell."""

@@ -244,11 +244,9 @@ def test_what_takes_a_yes_is_proposed_where_the_cells_client_can_be_asked_alone(
     assert "%sentinel_mount" in "\n".join([dry.content["evalue"], *boxes(dry)])
 
 
-def test_folder_that_was_first_refused_to_the_profile_is_written_at_its_own_place_once_asked_again(
-    tmp_path: Path,
-) -> None:
-    results = tmp_path / "results"
-    results.mkdir()
+@contextlib.contextmanager
+def wanting(tmp_path: Path, results: Path) -> Iterator[Conversation]:
+    """Yield a client of a kernel of its own, whose profile wants ``results`` to be written."""
     profiles = tmp_path / "config" / "sentinel-kernel" / "profiles"
     profiles.mkdir(parents=True)
     (profiles / "mine.json").write_text(
@@ -263,7 +261,15 @@ def test_folder_that_was_first_refused_to_the_profile_is_written_at_its_own_plac
         SENTINEL_PROFILE="mine",
         SENTINEL_SPARE="off",
     ) as running:
-        talk = Conversation(running.client)
+        yield Conversation(running.client)
+
+
+def test_folder_that_was_first_refused_to_the_profile_is_written_at_its_own_place_once_asked_again(
+    tmp_path: Path,
+) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    with wanting(tmp_path, results) as talk:
         write = f"print(open({str(results)!r} + '/out.txt', 'w').write('x'))"
         cell = begin(talk, write)
         question(talk, cell)
@@ -285,29 +291,30 @@ def test_folder_that_was_first_refused_to_the_profile_is_written_at_its_own_plac
         assert fresh.text == "1\n", boxes(fresh)
 
 
+def test_folder_that_the_first_cell_names_itself_is_asked_about_once(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    with wanting(tmp_path, results) as talk:
+        write = f"print(open({str(results)!r} + '/a', 'w').write('x'))"
+        cell = begin(talk, f"%sentinel_mount {results} rw\n{write}")
+        assert "this cell wants to change the folder" in question(talk, cell)
+        talk.client.input("y")
+        # A second question would be waited for here without an end.
+        assert talk.finish(cell).text == "1\n", boxes(cell)
+        assert (results / "a").read_text() == "x"
+        assert not [box for box in boxes(cell) if "can only be read" in box]
+
+
 def test_folder_that_the_profile_wants_written_and_the_host_obeys_is_said_to_be_read_all_the_same(
     tmp_path: Path,
 ) -> None:
     results = tmp_path / "results"
     (results / ".git").mkdir(parents=True)
-    profiles = tmp_path / "config" / "sentinel-kernel" / "profiles"
-    profiles.mkdir(parents=True)
-    (profiles / "mine.json").write_text(
-        json.dumps({"extends": "strict", "filesystem": {"mounts": [{"path": str(results), "mode": "rw"}]}})
-    )
-    (tmp_path / "home").mkdir()
-    with notebook(
-        tmp_path,
-        XDG_CONFIG_HOME=str(tmp_path / "config"),
-        HOME=str(tmp_path / "home"),
-        XDG_STATE_HOME=str(tmp_path / "state"),
-        SENTINEL_PROFILE="mine",
-        SENTINEL_SPARE="off",
-    ) as running:
-        talk = Conversation(running.client)
+    with wanting(tmp_path, results) as talk:
         told = [boxes(talk.run("pass"))[0]]
-        again = talk.finish(begin(talk, f"%sentinel_mount {results} rw"))
-        told.append(again.reply["content"]["evalue"])
+        for above in ("", "%sentinel_reset\n"):  # in a fresh sandbox nobody was asked yet
+            again = talk.finish(begin(talk, f"{above}%sentinel_mount {results} rw"))
+            told.append(again.reply["content"]["evalue"])
         for words in told:
             assert "cells can't change it: programs on the host would run or obey" in words
             assert "Cells can read it all the same" in words
