@@ -225,6 +225,13 @@ class Displays:
         for shown in cell.violations.values():
             self._show(cell, shown, anew=True)
 
+    def hand_over(self, cell: Cell) -> None:
+        """Put what waits for a cell among the pages of ``cell``, which the host is about to answer itself."""
+        while self.waiting and not cell.silent:
+            words = self.waiting.pop(0)
+            cell.displays.append(rendering.notice_bundle(words, self._language, "notice"))
+            self.said(words)
+
     def notice(
         self,
         words: Words,

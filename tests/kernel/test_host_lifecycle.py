@@ -164,6 +164,35 @@ def test_where_files_were_saved_is_shown_by_the_next_cell_not_by_one_that_was_an
 
 
 @pytest.mark.usefixtures("worker")
+def test_where_files_were_saved_and_who_died_is_told_by_a_cell_that_the_host_answers(
+    kernel: HostedKernel,
+) -> None:
+    told = {"path": "/store/20261130-070000-abcdef", "files": 2, "left_out": 0}
+    switch = kernel.client.execute("%sentinel_profile datascience --fresh")
+    request = kernel.operation("start")
+    kernel.event("artifacts", **told)
+    kernel.event("unavailable", **UNAVAILABLE)
+    kernel.answer(request, ok=False)
+    outputs = kernel.outputs(parent=switch)
+    assert kinds(outputs) == ["busy", "execute_input", "display_data", "error", "idle"]
+    assert "artifacts restore 20261130-070000-abcdef" in outputs[2][1]["data"]["text/plain"]
+    assert kernel.operation("told")["path"] == told["path"]
+    assert kernel.reply()["content"]["ename"] == "SandboxUnavailable"
+    reset = kernel.client.execute("%sentinel_reset")
+    kernel.restart_worker().run_cell()
+    assert kinds(kernel.outputs(parent=reset))[-1] == "idle"
+    died(kernel, {"kind": "signal", "signal": 9})
+    kernel.outputs("restarting")
+    kernel.event("unavailable", **UNAVAILABLE)
+    # A silent cell shows nothing: it is the next one's.
+    kernel.client.execute("1", silent=True)
+    following = kernel.client.execute("2")
+    outputs = kernel.outputs(parent=following)
+    assert kinds(outputs) == ["busy", "execute_input", "display_data", "error", "idle"]
+    assert "died of SIGKILL" in outputs[2][1]["data"]["text/plain"]
+
+
+@pytest.mark.usefixtures("worker")
 def test_an_interrupt_goes_to_the_supervisor_and_is_answered(kernel: HostedKernel) -> None:
     message = kernel.client.session.msg("interrupt_request", {})
     kernel.client.control_channel.send(message)
