@@ -82,7 +82,11 @@ class FilesEntry:
         """
         host, told = self._host, words.artifacts(path, files, left_out)
         log(told.message("en"))
-        if host.lifecycle.state is State.STOPPING or path in self._known:
+        if host.lifecycle.state is State.STOPPING:
+            return
+        if path in self._known:
+            if all(path != unsaid for _, unsaid in self._unsaid):
+                self._tell(path)  # it was shown while no supervisor was there to hear of it
             return
         if path:
             self._known.add(path)
@@ -97,10 +101,13 @@ class FilesEntry:
         """Have the supervisor note that the person was told, if ``told`` is of saved files: until then it is not so."""
         paths = [path for words, path in self._unsaid if words is told]
         self._unsaid = [(words, path) for words, path in self._unsaid if words is not told]
-        link = self._host.lifecycle.link
         for path in filter(None, paths):
-            if link is not None and not link.gone:
-                link.request(protocol.OP_TOLD, {"path": path}, lambda _reply: None, _TOLD_SECONDS)
+            self._tell(path)
+
+    def _tell(self, path: str) -> None:
+        link = self._host.lifecycle.link
+        if link is not None and not link.gone:
+            link.request(protocol.OP_TOLD, {"path": path}, lambda _reply: None, _TOLD_SECONDS)
 
     def run(
         self,

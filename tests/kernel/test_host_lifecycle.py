@@ -161,6 +161,9 @@ def test_where_files_were_saved_is_shown_by_the_next_cell_not_by_one_that_was_an
     ]
     assert (first in parents, shown) == (True, [second])
     assert kernel.operation("told")["path"] == told["path"]
+    # One that took the place of a supervisor which did not hear of that tells of it once more: it is to hear now.
+    kernel.event("artifacts", **told)
+    assert kernel.operation("told")["path"] == told["path"]
 
 
 @pytest.mark.usefixtures("worker")
