@@ -65,6 +65,7 @@ class Cell(MutableRecord):
     """An earlier cell of the same queue failed."""
     replied: bool = False
     idle: bool = False
+    """Its idle has gone out, whoever sent it: what is shown in it behind that, no frontend shows."""
     began: bool = False
     """The worker's execute_input has gone out: what the host shows comes behind it."""
     execution_count: int | None = None

@@ -34,8 +34,8 @@ class FilesNotices:
         self._logged: set[str] = set()
         self._held_at: list[tuple[str, Part]] = []
         """Where it stands that files are held: display id, and the header of the cell's request."""
-        self._late: dict[str, tuple[Words, list[str], int]] = {}
-        """What the next cell shows, by what it is about."""
+        self._late: list[tuple[str, Words, list[str], int]] = []
+        """What the next cell shows, with what it is about; several events may be about the same."""
         self._conflicts: dict[str, None] = {}
         self._own_folders: set[str] = set()
         """Of the sandbox's own, of which it was said that what lies there goes with it."""
@@ -88,7 +88,9 @@ class FilesNotices:
 
     def nothing_held(self) -> None:
         """Take the notice that files are held away again: it is not so any more."""
-        self._late = {about: late for about, late in self._late.items() if not _says_held(about)}
+        # What nobody has seen is said when files are held again.
+        self._said.difference_update(about for about, *_ in self._late if _says_held(about))
+        self._late = [late for late in self._late if not _says_held(late[0])]
         while self._held_at:
             display_id, header = self._held_at.pop()
             self._host.outbox.display({}, header, display_id, update=True)
@@ -115,8 +117,8 @@ class FilesNotices:
     def show_late(self, cell: Cell) -> None:
         """Show in ``cell``, which has just begun, what was told behind the idle of the one before."""
         if not cell.silent and cell.allow_stdin:
-            late, self._late = self._late, {}
-            for about, (words, paths, count) in late.items():
+            late, self._late = self._late, []
+            for about, words, paths, count in late:
                 self._show_in(cell, words, paths, count, about)
 
     def _show(self, words: Words, paths: list[str], count: int, about: str) -> bool:
@@ -128,7 +130,7 @@ class FilesNotices:
         if cell is None or cell.silent or not cell.allow_stdin:
             return False
         if cell.idle:
-            self._late[about] = words, paths, count
+            self._late.append((about, words, paths, count))
         else:
             self._show_in(cell, words, paths, count, about)
         return True

@@ -376,6 +376,7 @@ class Host:
                 self.outbox.reply(cell.request, {**reply, "user_expressions": {}}, {"status": "error"})
             if not cell.idle:
                 self.outbox.status("idle", cell.request.header)
+                cell.idle = True
         for request in requests:
             self.outbox.reply(request, {"status": "error", **error})
             self.outbox.status("idle", request.header)

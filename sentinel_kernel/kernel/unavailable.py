@@ -105,6 +105,7 @@ def answer_cell(outbox: Outbox, cell: Cell, error: Json, execution_count: int) -
         reply = {"status": "ok", "execution_count": execution_count, "user_expressions": {}, "payload": []}
     outbox.reply(request, reply, {"status": reply["status"]})
     outbox.status("idle", request.header)
+    cell.idle = True
 
 
 def answer_request(outbox: Outbox, request: Request, error: Json) -> None:

@@ -195,6 +195,33 @@ def test_where_files_were_saved_and_who_died_is_told_by_a_cell_that_the_host_ans
     assert "died of SIGKILL" in outputs[2][1]["data"]["text/plain"]
 
 
+@pytest.mark.parametrize("how", ["answered by the host", "died with its worker"])
+def test_what_is_told_behind_the_idle_of_a_cell_that_no_worker_ended_is_shown_in_the_next(
+    kernel: HostedKernel, worker: FakeWorker, how: str
+) -> None:
+    first = kernel.client.execute("%sentinel_nothing" if how == "answered by the host" else "a")
+    if how == "died with its worker":
+        worker.start_cell()
+        died(kernel, {"kind": "rule_kill", "detail": "mount"})
+        worker = kernel.start_worker(start_id=None)
+    before = kernel.outputs(parent=first)
+    kernel.event("files", generation=kernel.generation, held=2, bytes=10)
+    left = {"name": "left_running", "stage": "told", "detail": "sleep 60"}
+    kernel.event("limit", generation=kernel.generation, limit=left)
+    kernel.wait_arrived(worker)
+    second = kernel.client.execute("b")
+    worker.run_cell()
+    published: list[tuple[str, str]] = []
+    while published[-1:] != [(second, "idle")]:
+        message = kernel.client.get_iopub_msg(timeout=60)
+        content = message["content"]
+        told = content.get("execution_state") or str(content.get("data", {}).get("text/plain"))
+        published.append((message["parent_header"].get("msg_id"), told))
+    for words in ("2 files that cells changed are held", "left a process behind"):
+        assert words not in str(before)
+        assert [parent for parent, told in published if words in told] == [second]
+
+
 @pytest.mark.usefixtures("worker")
 def test_an_interrupt_goes_to_the_supervisor_and_is_answered(kernel: HostedKernel) -> None:
     message = kernel.client.session.msg("interrupt_request", {})

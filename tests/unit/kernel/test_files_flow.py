@@ -196,6 +196,46 @@ def test_what_comes_behind_the_idle_is_shown_in_the_next_cell_once_and_not_where
     assert "a.csv" in bench.shown[0][1]["text/plain"]
 
 
+@pytest.mark.parametrize(
+    "late",
+    [
+        {"held": 1, "bytes": 1},
+        {"held": 1, "bytes": 1, "waiting": [{"path": "a.py", "why": "code"}], "waiting_count": 1},
+    ],
+)
+def test_held_files_of_which_nobody_has_seen_the_notice_are_told_of_when_there_are_some_again(
+    late: Json,
+) -> None:
+    bench = Bench(lambda _fields: {})
+    bench.cell.idle = True
+    bench.tell(ended(**late))
+    bench.tell(ended())  # the next cell began with a line that commits or drops them
+    bench.cell.idle = False
+    bench.files.show_late(bench.cell)
+    assert bench.shown == []
+    for _ in range(2):
+        bench.tell(ended(**late))
+    assert len(bench.shown) == 1
+
+
+def test_all_that_comes_behind_one_idle_is_shown_in_the_next_cell() -> None:
+    bench = Bench(lambda _fields: {})
+    bench.cell.idle = True
+    for name in ("first", "second"):
+        bench.tell(
+            ended(conflicts=[f"{name}.csv"], conflict_count=1, leaving=[f"/store/{name}"], leaving_days=7)
+        )
+        bench.tell(
+            {"generation": 3, "own": {}, "home": [f"{name}-home/x"], "tmp": [f"/tmp/{name}/x"], "new": 1}
+        )
+    bench.cell.idle = False
+    bench.files.show_late(bench.cell)
+    said = "\n".join(bundle["text/plain"] for _, bundle, _ in bench.shown)
+    for name in ("first", "second"):
+        for path in (f"{name}.csv", f"/store/{name}", f"{name}-home/x", f"/tmp/{name}/x"):
+            assert path in said
+
+
 def test_where_nobody_reads_along_nothing_is_put_into_the_outputs(capfd: pytest.CaptureFixture[str]) -> None:
     bench = Bench(lambda _fields: {}, person="")
     bench.tell(ended(held=1, bytes=1, committed=["a"], committed_count=1, conflicts=["b"], conflict_count=1))
