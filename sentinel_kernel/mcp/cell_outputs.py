@@ -67,6 +67,9 @@ class CellOutputs(MutableRecord):
     files: Json | None = None
     """What its cells wrote and is held, where the cell asked for it."""
 
+    begun: bool = False
+    """Whether its execute_input has come."""
+
     images: list[Image] = fresh(default_factory=list)
     left_out: dict[str, int] = fresh(default_factory=dict)
     """What was not kept: name → characters or pieces."""
@@ -83,6 +86,8 @@ class CellOutputs(MutableRecord):
             self._bundle(msg_type, content)
         elif msg_type == "error":
             self.fail(content)
+        elif msg_type == "execute_input":
+            self.begun = True
         elif msg_type == "clear_output":
             if content.get("wait"):
                 self.clear_next = True

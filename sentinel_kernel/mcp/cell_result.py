@@ -42,6 +42,18 @@ def status_of(ran: Ran) -> str:
     return DIED if named and ended_by_sandbox else ERROR
 
 
+def no_sandbox(ran: Ran) -> str:
+    """Return why there is none, where the kernel was asked for its limits and could not tell; else nothing.
+
+    The code in a sandbox can fail a cell with any words. But behind a cell's execute_input the kernel shows the page at
+    once: where none follows, it has answered the cell itself, as it does where there is nobody else.
+    """
+    by_the_kernel = ran.ended == ran_cell.FINISHED and ran.outputs.begun and ran.outputs.limits is None
+    error = ran.outputs.error or {}
+    named = error.get("ename") == "SandboxUnavailable"
+    return str(error.get("evalue") or "") if by_the_kernel and named else ""
+
+
 def of_ran(ran: Ran, kernel: str, profile: str, language: str, notes: Iterable[str] = ()) -> Json:
     """Return the fields that tell of one run cell."""
     status = status_of(ran)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_client.manager import AsyncKernelManager
 
 from sentinel_kernel.errors import SentinelError
+from sentinel_kernel.mcp import cell_result
 from sentinel_kernel.mcp.cell_outputs import CellOutputs
 from sentinel_kernel.mcp.ran_cell import CANCELLED, DIED, FINISHED, INPUT, TIMEOUT, Ran
 from sentinel_kernel.policy.dangerous import DangerousNotebook
@@ -65,6 +66,9 @@ class KernelSession:
         self.name = name
         self.profile = ""
         """The profile in force, as the kernel has told it last."""
+
+        self.no_sandbox = ""
+        """Why the kernel could set none up, in its own words, as it has told last; empty where it has one."""
 
         self.dangers = DangerousNotebook()
         """What the dangerous rules have read of its cells."""
@@ -201,6 +205,7 @@ class KernelSession:
         """
         ran = await self.run("%sentinel_limit", _PAGE_SECONDS, note=False)
         told = ran.outputs.limits or {}
+        self.no_sandbox = cell_result.no_sandbox(ran)
         if isinstance(profile := told.get("profile"), str):
             self.profile = profile
         return told

@@ -88,25 +88,19 @@ class RunningTools:
 
     async def _switched(self, job: Job, kernel: KernelSession, profile: str) -> Json | None:
         """Have the kernel go on under another profile; return what tells why not."""
-        if profile == kernel.profile:
+        if profile == kernel.profile and not kernel.no_sandbox:
             return None
         # The kernel's own magic: its ceiling holds, and beyond it the person is asked.
         magic = f"%sentinel_profile {profile} --carry"
         ran = await kernel.run(magic, _SWITCH_SECONDS, _asker(job, kernel), job.stop, note=False)
         if cell_result.status_of(ran) == cell_result.OK:
-            kernel.profile = profile
+            kernel.profile, kernel.no_sandbox = profile, ""
             return None
-        before = kernel.profile
-        if not ran.kernel_lost:
-            await kernel.limits()
-        if kernel.profile != before:
+        page: Json = {} if ran.kernel_lost else await kernel.limits()
+        if page and kernel.profile == profile:
             return None  # what failed is code of the sandbox behind the change, whose words are no hint
         told = cell_result.of_ran(ran, kernel.name, kernel.profile, self._language)
-        error = told["error"] or {}
-        said = f" {error.get('evalue', '')}" if error.get("ename") == "UsageError" else ""
-        told["hint"] = (
-            f"The cell was not run: the profile is still {kernel.profile!r}.{said} {told['hint']}".strip()
-        )
+        told["hint"] = f"{_why_not(told, kernel, page, profile)} {told['hint']}".strip()
         return told
 
     async def run_notebook(self, job: Job, arguments: Json) -> Answer:
@@ -188,6 +182,21 @@ class RunningTools:
 
     def _running(self) -> list[str]:
         return [kernel.name for kernel in self._pool.kernels]
+
+
+def _why_not(told: Json, kernel: KernelSession, page: Json, profile: str) -> str:
+    """Return what became of a kernel that did not go on under ``profile``, in words of the trusted side alone."""
+    if kernel.no_sandbox:
+        again = f" profile={kernel.profile!r} starts one as it was." if kernel.profile != profile else ""
+        return (
+            "The cell was not run, and the sandbox that there was is gone, its variables with it. "
+            f"{kernel.no_sandbox}{again}"
+        )
+    if not page:
+        return "The cell was not run."
+    error = told["error"] or {}
+    said = f" {error.get('evalue', '')}" if error.get("ename") == "UsageError" else ""
+    return f"The cell was not run: the profile is still {kernel.profile!r}.{said}"
 
 
 def _which(cell: CodeCell) -> Json:
