@@ -20,9 +20,12 @@ from sentinel_kernel.mcp.plain_text import cleaned
 from sentinel_kernel.record import MutableRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+    from typing import TypeVar
 
     from mcp.server.context import ServerRequestContext
+
+    _Part = TypeVar("_Part")
 
 NO = "n"
 _OPTION = re.compile(r"\[([a-z])\]\s*([^\[\],:，。：]+)")
@@ -116,6 +119,13 @@ class Job:
             return False
         # Forms alone are meant where a client names no mode (2025-06-18).
         return elicitation.form is not None or elicitation.url is None
+
+    def while_wanted(self, parts: Iterable[_Part]) -> Iterator[_Part]:
+        """Yield one part of some work after the other, as long as the client wants its result; from any thread."""
+        for part in parts:
+            if self.stop.done():
+                return
+            yield part
 
     def when_done(self, told: Callable[[], None]) -> None:
         """Have it told when the work is over."""

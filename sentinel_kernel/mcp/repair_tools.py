@@ -160,7 +160,7 @@ class RepairTools:
             }
         return leeway_in_force(self._profiles.settings(), ready)
 
-    async def scan(self, _job: Job, arguments: Json) -> Answer:
+    async def scan(self, job: Job, arguments: Json) -> Answer:
         """Tell what of code would be refused, or is dangerous, without running it."""
         code = arguments.get("code")
         if code is None:
@@ -170,13 +170,14 @@ class RepairTools:
         else:
             cells = [CodeCell(str(code))]
         profile, dangerous = self._profile(arguments), arguments.get("dangerous", "advise")
-        return Answer(await asyncio.to_thread(self._scanned, cells, profile, dangerous))
+        return Answer(await asyncio.to_thread(self._scanned, job, cells, profile, dangerous))
 
-    def _scanned(self, cells: list[CodeCell], profile: str, dangerous: str) -> Json:
-        refused = self._check.refusals([cell.code for cell in cells], profile)
+    def _scanned(self, job: Job, cells: list[CodeCell], profile: str, dangerous: str) -> Json:
+        refused = self._check.refusals((cell.code for cell in job.while_wanted(cells)), profile)
         read = DangerousNotebook()
         told: list[Json] = []
-        for cell, findings in zip(cells, refused, strict=True):
+        # A client that has given the call up gets no result: of its code there is less then.
+        for cell, findings in zip(job.while_wanted(cells), refused, strict=False):
             both = findings + self._check.dangers(cell.code, dangerous, read)
             told.append(
                 {

@@ -122,10 +122,19 @@ class RunningTools:
         dangerous, read = arguments.get("dangerous", REFUSE), DangerousNotebook()
 
         def look() -> dict[int, list[Json]]:
-            return {cell.number: self._check.dangers(cell.code, dangerous, read) for cell in cells}
+            return {
+                cell.number: self._check.dangers(cell.code, dangerous, read)
+                for cell in job.while_wanted(cells)
+            }
 
         # A long notebook takes a minute and more: the server answers other calls meanwhile.
         checked = await asyncio.to_thread(look)
+        if job.stop.done():
+            content["status"], content["hint"] = (
+                cell_result.CANCELLED,
+                "No cell was run: the call was cancelled.",
+            )
+            return Answer(content, is_error=True)
         for cell in cells:
             if refusal := self._check.refusal(findings := checked[cell.number], dangerous):
                 told = cell_result.not_run(cell_result.REFUSED, refusal, "", profile, findings)
