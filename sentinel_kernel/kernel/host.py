@@ -36,6 +36,7 @@ from sentinel_kernel.kernel.outer import Outer
 from sentinel_kernel.kernel.publisher import Publisher
 from sentinel_kernel.kernel.questions import Questions
 from sentinel_kernel.kernel.settings import session_id
+from sentinel_kernel.kernel.settings_look import look_at_places
 from sentinel_kernel.kernel.status_page import StatusPage
 from sentinel_kernel.kernel.usage import Usage
 from sentinel_kernel.kernel.violation_words import ViolationWords
@@ -185,6 +186,7 @@ class Host:
 
     def run(self) -> int:
         """Serve until the kernel is shut down; return the exit status."""
+        look_at_places(self)
         self.loop.run(self._pump)
         self.lifecycle.close()
         self.sockets.close(LINGER_MS)

@@ -22,25 +22,39 @@ _SHOWN = 3
 
 
 def unusable_settings(settings: Settings, environment: Mapping[str, str]) -> list[Notice]:
-    """Return what is to be told of them, in English and Chinese.
+    """Return what is to be told of those whose words alone tell it, in English and Chinese.
 
     Others are told where they are used: a profile or an interpreter that there is not is no sandbox, and the audit
     and the words of one's own say themselves what they can't take.
     """
-    found = [
-        *_language(environment),
-        *_folders(environment),
-        *_names(environment),
-        *_ceiling(settings, environment),
-    ]
-    if any(name.startswith("SENTINEL_ARTIFACTS") for name in environment):
+    found = [*_language(environment), *_names(environment), *_ceiling(settings, environment)]
+    if _names_a_store(environment):
+        from sentinel_kernel.workspace.store import read_store_settings  # noqa: PLC0415 - few set one
+
+        found += read_store_settings(environment).problems
+    return found
+
+
+def names_places(environment: Mapping[str, str]) -> bool:
+    """Tell whether any of them names a place that has to be looked at."""
+    return _names_a_store(environment) or bool(environment.get("SENTINEL_WRITABLE"))
+
+
+def unusable_places(environment: Mapping[str, str]) -> Iterator[Notice]:
+    """Yield what is to be told of such places; it imports, and asks disks that may take long, or for ever."""
+    if _names_a_store(environment):
         from sentinel_kernel.workspace.store import read_store_settings  # noqa: PLC0415 - few set one
         from sentinel_kernel.workspace.uploading import obstacle  # noqa: PLC0415
 
-        store = read_store_settings(environment)
-        why = obstacle(store.url) if store.url else None
-        found += [*store.problems, *([why] if why is not None else [])]
-    return found
+        url = read_store_settings(environment).url
+        why = obstacle(url) if url else None
+        if why is not None:
+            yield why
+    yield from _folders(environment)
+
+
+def _names_a_store(environment: Mapping[str, str]) -> bool:
+    return any(name.startswith("SENTINEL_ARTIFACTS") for name in environment)
 
 
 def _language(environment: Mapping[str, str]) -> Iterator[Notice]:

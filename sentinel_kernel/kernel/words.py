@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.kernel.unusable_settings import unusable_settings
+from sentinel_kernel.kernel.unusable_settings import unusable_places, unusable_settings
 from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sentinel_kernel.kernel.settings import Settings
     from sentinel_kernel.kernel.wire import Json
 
@@ -117,9 +119,14 @@ MALFORMED_HELD = Words(
 
 
 def about_settings(settings: Settings) -> list[Words]:
-    """Return what the first cell is told about settings that do not count."""
+    """Return what the first cell is told about settings that do not count, as far as their words tell it."""
     unusable = unusable_settings(settings, os.environ)
     return [*map(_mistyped, (*settings.mistyped, *unusable)), *map(_not_granted, settings.notices)]
+
+
+def about_places() -> Iterator[Words]:
+    """Yield what a cell is told about places that settings name; each look may take long (unusable_settings.py)."""
+    return map(_mistyped, unusable_places(os.environ))
 
 
 def _mistyped(notice: tuple[str, str]) -> Words:

@@ -41,8 +41,21 @@ def start_upload(path: str) -> None:
 def obstacle(url: str) -> tuple[str, str] | None:
     """Return why nothing can be copied to ``url`` from this interpreter, in English and Chinese; None: it may work.
 
-    The URL itself is not told: a password may stand in it. It imports fsspec, which takes a tenth of a second.
+    The URL itself is not told: a password may stand in it. It imports fsspec and what fsspec has for the URL, which
+    takes a tenth of a second and more.
     """
+    try:
+        return _lacking(url)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is others' code that is imported
+        why = _printable(f"{type(error).__name__}: {error}", _WHY_CHARACTERS)
+        return (
+            f"SENTINEL_ARTIFACTS is a URL, and a package that copying there takes is broken ({why}): {_STAYS[0]}",
+            f"SENTINEL_ARTIFACTS 是 URL，但复制所需的软件包已损坏（{why}）：{_STAYS[1]}",
+        )
+
+
+def _lacking(url: str) -> tuple[str, str] | None:
+    """Return what is missing for it. Raises what a broken package raises."""
     try:
         registry = importlib.import_module("fsspec.registry")
     except ImportError:
@@ -52,7 +65,7 @@ def obstacle(url: str) -> tuple[str, str] | None:
             f"SENTINEL_ARTIFACTS 是 URL，但 JupyterLab 的环境中未安装 fsspec（{extra}）：{_STAYS[1]}",
         )
     for scheme in (part.partition("://")[0] for part in url.split("::")):
-        told = "".join(letter if letter.isprintable() else "?" for letter in scheme[:40])
+        told = _printable(scheme, 40)
         known = registry.known_implementations.get(scheme)
         if known is None and scheme not in registry.registry:
             return (
@@ -73,6 +86,12 @@ _STAYS = (
     "saved files stay on this machine, and are not copied there.",
     "保存的文件只留在本机，不会复制到该处。",
 )
+_WHY_CHARACTERS = 200
+
+
+def _printable(text: str, most: int) -> str:
+    """Return a text as it may be told: it may be anything."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:most])
 
 
 def _missing(implementation: str) -> str:
@@ -80,6 +99,8 @@ def _missing(implementation: str) -> str:
     module = implementation.rpartition(".")[0]
     top = module.partition(".")[0]
     if top != "fsspec":
+        if sys.modules.get(top) is not None:
+            return ""  # one that was made by hand has no specification, which find_spec takes for an error
         return "" if importlib.util.find_spec(top) is not None else top
     try:
         importlib.import_module(module)

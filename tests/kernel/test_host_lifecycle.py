@@ -340,6 +340,39 @@ def test_without_a_sandbox_everything_is_answered(tmp_path: Path, language: str)
     kernel.close()
 
 
+def test_places_that_settings_name_are_looked_at_beside_a_kernel_that_serves(tmp_path: Path) -> None:
+    packages, gate = tmp_path / "packages", tmp_path / "gate"
+    (packages / "fsspec").mkdir(parents=True)
+    (packages / "fsspec" / "__init__.py").touch()
+    (packages / "fsspec" / "registry.py").write_text(
+        f"open({str(gate)!r}).readline()\nraise RuntimeError('half installed')"
+    )
+    os.mkfifo(gate)
+    named = {"SENTINEL_ARTIFACTS": "s3://bucket/x", "SENTINEL_WRITABLE": "/nope"}
+    with (
+        gate.open("r+b", buffering=0) as writing,
+        contextlib.closing(HostedKernel(tmp_path, PYTHONPATH=str(packages), **named)) as kernel,
+    ):
+        worker = kernel.start_worker()
+        kernel.subscribe()
+        first = kernel.client.execute("a")
+        worker.run_cell()
+        assert kinds(kernel.outputs(parent=first)) == ["busy", "execute_input", "idle"]
+        second = kernel.client.execute("b")
+        request, _ = worker.start_cell(2)
+        writing.write(b"\n")  # the import goes on
+        said: list[str] = []
+        while len(said) < 2:
+            message = kernel.client.get_iopub_msg(timeout=60)
+            if message["msg_type"] == "display_data":
+                assert message["parent_header"]["msg_id"] == second
+                said.append(message["content"]["data"]["text/plain"])
+        assert "half installed" in said[0]
+        assert "SENTINEL_WRITABLE names what is no folder" in said[1]
+        worker.end_cell(request, count=2)
+        assert kinds(kernel.outputs(parent=second)) == ["idle"]
+
+
 def test_a_reset_tries_again_where_there_was_no_sandbox(kernel: HostedKernel) -> None:
     kernel.event("unavailable", **UNAVAILABLE)
     kernel.event("reply", id=1, ok=False)

@@ -11,7 +11,7 @@ import pytest
 from sentinel_kernel.audit.place import read_audit_settings
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.settings import read_settings
-from sentinel_kernel.kernel.words import about_settings
+from sentinel_kernel.kernel.words import about_places, about_settings
 from sentinel_kernel.policy.own_words import words_in_use
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.supervisor.backend import Backends
@@ -87,7 +87,10 @@ def test_the_first_cell_tells_of_a_value_that_can_not_be(
     (folder / "broken.json").write_text("{", encoding="utf-8")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv(name, value)
-    (told,) = about_settings(read_settings(["-f", "/k.json"], os.environ, "/"))
+    told_at_once = about_settings(read_settings(["-f", "/k.json"], os.environ, "/"))
+    # A disk that does not answer keeps no kernel from starting.
+    assert (told_at_once == []) is (name == "SENTINEL_WRITABLE")
+    (told,) = [*told_at_once, *about_places()]
     for words in (told.message("en"), told.message("zh")):
         assert name in words
         assert value[:4] in words
@@ -112,3 +115,4 @@ def test_values_that_can_be_are_told_of_by_nobody(tmp_path: Path, monkeypatch: p
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     assert about_settings(read_settings(["-f", "/k.json"], os.environ, "/")) == []
+    assert list(about_places()) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+import types
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from waiting import wait_until
 
 from sentinel_kernel import cli, uploads
 from sentinel_kernel.kernel.settings import read_settings
-from sentinel_kernel.kernel.words import about_settings
+from sentinel_kernel.kernel.words import about_places, about_settings
 from sentinel_kernel.workspace.store import MANIFEST, UPLOAD_FAILED, UPLOADED, artifacts
 from sentinel_kernel.workspace.uploading import obstacle, start_upload
 
@@ -106,7 +107,10 @@ def test_the_first_cell_and_the_list_say_why_nothing_can_be_copied(
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, "fsspec.implementations.sftp", raising=False)
     monkeypatch.setenv("SENTINEL_ARTIFACTS", url)
-    (told,) = about_settings(read_settings(["-f", "/k.json"], os.environ, "/"))
+    assert (
+        about_settings(read_settings(["-f", "/k.json"], os.environ, "/")) == []
+    )  # nothing is imported at a start
+    (told,) = about_places()
     assert why in told.message("en")
     assert "secret" not in told.message("en") + told.message("zh")
     assert cli.main(["artifacts", "list"]) == 0
@@ -120,3 +124,40 @@ def test_without_fsspec_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     told = obstacle("s3://bucket")
     assert told is not None
     assert "sentinel-jupyter-kernel[artifacts]" in told[0]
+
+
+@pytest.mark.parametrize(
+    "raised", ["RuntimeError('half \\x1b installed')", "SystemExit('half \\x1b installed')"]
+)
+@pytest.mark.parametrize("module", ["registry", "paramiko"])
+@pytest.mark.usefixtures("saved")
+def test_a_broken_package_is_told_as_what_keeps_files_from_being_copied(
+    module: str,
+    raised: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import fsspec.registry
+
+    (tmp_path / f"{module}.py").write_text(f"raise {raised}")
+    if module == "registry":
+        monkeypatch.setattr(fsspec, "__path__", [str(tmp_path), *fsspec.__path__])
+        monkeypatch.delitem(sys.modules, "fsspec.registry")
+    else:
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        monkeypatch.delitem(sys.modules, "fsspec.implementations.sftp", raising=False)
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", "sftp://user:secret@host/x")
+    (told,) = about_places()
+    for words in (told.message("en"), told.message("zh")):
+        assert "half ? installed" in words
+        assert "secret" not in words
+    assert cli.main(["artifacts", "list"]) == 0
+    assert "half ? installed" in capsys.readouterr().err
+
+
+def test_a_module_without_a_specification_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_module("fsspec")
+    monkeypatch.setitem(sys.modules, "s3fs", types.ModuleType("s3fs"))
+    assert obstacle("s3://bucket") is None
