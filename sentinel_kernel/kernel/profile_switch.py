@@ -119,11 +119,11 @@ class ProfileSwitch:
     # --- what can't be changed in place
 
     def _not_in_place(self, turn: Turn, told: Json) -> None:
-        """Say what stands in the way, and let it be chosen what becomes of the variables."""
+        """Let it be chosen what becomes of the variables; the start of a fresh sandbox was just found to be well."""
         why = why_fresh(told, chinese=self._host.settings.language == "zh")
         held = self._host.files.held[0]
         if turn.switch.how == "fresh" or self._host.execution.last_cell is None:
-            self._start_afresh(turn, why, None)
+            self._replace(turn, why, None)
         elif turn.switch.how == "carry":
             self._carry(turn, why, asks=False)
         elif self._host.questions.reaches(turn.cell):

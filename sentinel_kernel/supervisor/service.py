@@ -191,12 +191,15 @@ class Service:
 
     def _try_start(self, identifier: object, message: dict[str, Any]) -> None:
         """Answer what a start would fail by; where no sandbox is to be kept, the start itself tells."""
-        current, problem = self._session.life.running, {}
-        if current is not None:
-            from sentinel_kernel.supervisor.start_trial import start_fault  # noqa: PLC0415 - for changes alone
+        host, current = self._host, self._session.life.running
 
-            problem = start_fault(current, message, self._package_directory)
-        self._host.reply(identifier, ok=True, fields={"problem": problem})
+        def done(problem: dict[str, Any]) -> None:
+            host.reply(identifier, ok=True, fields={"problem": problem})
+
+        if current is None:
+            done({})
+        else:
+            self._session.watchers.start_trial.ask(current, message, self._package_directory, done)
 
     def _stop(self, identifier: object, message: dict[str, Any]) -> None:
         """End the sandbox; where a server starts the kernel again, have one ready for its next host."""

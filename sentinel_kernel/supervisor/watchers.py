@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.network.way_out import WayOut
     from sentinel_kernel.supervisor.proxying import Proxying
     from sentinel_kernel.supervisor.refreshing import Refreshing
+    from sentinel_kernel.supervisor.start_trial import StartTrial
 
 
 class _Inside(Keeper):
@@ -70,6 +71,7 @@ class Watchers:
         self._explaining: Explaining | None = None
         self._live_mounts: LiveMounts | None = None
         self._refreshing: Refreshing | None = None
+        self._start_trial: StartTrial | None = None
         # The last one: it notes what the others found.
         keepers += [self.recorder, _Inside(self._serve_inside)]
 
@@ -94,6 +96,16 @@ class Watchers:
             self._live_mounts = LiveMounts(self.recorder.note)
             self._keepers.append(self._live_mounts)
         return self._live_mounts
+
+    @property
+    def start_trial(self) -> StartTrial:
+        """Who finds out what a start would fail by."""
+        if self._start_trial is None:
+            from sentinel_kernel.supervisor.start_trial import StartTrial  # noqa: PLC0415 - for changes alone
+
+            self._start_trial = StartTrial()
+            self._keepers.append(self._start_trial)
+        return self._start_trial
 
     def refresh(self, contexts: Sequence[int]) -> None:
         """Make folders that are shown live show what changed on the host; a keeper is busy meanwhile."""

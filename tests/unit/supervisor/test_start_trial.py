@@ -1,0 +1,139 @@
+"""Finding out what a start would fail by: another process's work, which is given up with all that it has started."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from waiting import wait_until
+
+from sentinel_kernel.supervisor import start_trial
+from sentinel_kernel.supervisor.start_trial import StartTrial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+FAILS = {"step": "data_folder", "cause_en": "…" * 4000}
+CURRENT: Any = None
+
+
+class Trial:
+    """A trial, what it has told, and the named pipe that its process and what that has started hold open."""
+
+    def __init__(self, pipe: Path) -> None:
+        self.keeper = StartTrial()
+        self.told: list[dict[str, Any]] = []
+        os.mkfifo(pipe)
+        self.held = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    def ask(self) -> None:
+        self.keeper.ask(CURRENT, {}, "", self.told.append)
+
+    def follow(self) -> None:
+        """Serve until it has told something."""
+        before = len(self.told)
+        while len(self.told) == before:
+            [reader] = self.keeper.descriptors()
+            poll = select.poll()
+            poll.register(reader, select.POLLIN)
+            assert poll.poll(60_000)
+            self.keeper.serve({reader: select.POLLIN})
+
+    def _is_let_go(self) -> bool:
+        try:
+            return os.read(self.held, 100) == b""
+        except BlockingIOError:
+            return False
+
+    def all_ended(self) -> None:
+        """Wait until nobody holds the pipe open."""
+        wait_until(self._is_let_go, "all that was started has ended")
+        wait_until(lambda: self.keeper.catch_up() is None and not self.keeper._dying, "it is reaped")
+
+
+@pytest.fixture
+def trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trial]:
+    """Return one whose run folders lie in a folder of the test's."""
+    (tmp_path / "run").mkdir(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    made = Trial(tmp_path / "pipe")
+    yield made
+    made.keeper.close()
+    made.all_ended()
+    os.close(made.held)
+    assert list((tmp_path / "run" / "sentinel-kernel").iterdir()) == []
+
+
+def finding(monkeypatch: pytest.MonkeyPatch, look: Callable[[], dict[str, Any]]) -> None:
+    """Have the process ``look`` in place of what it looks at."""
+    monkeypatch.setattr(start_trial, "start_fault", lambda *_: look())
+
+
+def hang(pipe: Path) -> Callable[[], dict[str, Any]]:
+    """Return what never ends, and has started something that never ends either: both hold ``pipe`` open."""
+
+    def look() -> dict[str, Any]:
+        held = os.open(pipe, os.O_WRONLY)
+        if os.fork() == 0:
+            os.write(held, b"here")
+        while True:
+            signal.pause()
+
+    return look
+
+
+def test_what_the_process_finds_is_told_whole(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    for found in (FAILS, {}):
+        finding(monkeypatch, lambda found=found: found)
+        trial.ask()
+        assert (trial.keeper.due_seconds() or 0.0) > 0.0
+        trial.follow()
+        assert trial.told.pop() == found
+        assert (trial.keeper.descriptors(), trial.keeper.due_seconds()) == ((), None)
+
+
+def test_what_takes_too_long_is_refused_in_words_and_ended_with_all_that_it_has_started(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding(monkeypatch, hang(tmp_path / "pipe"))
+    monkeypatch.setattr(start_trial, "SECONDS", 0.0)
+    trial.ask()
+    wait_until(lambda: select.select([trial.held], [], [], 0)[0], "it hangs")
+    assert os.read(trial.held, 4) == b"here"
+    assert trial.told == []
+    trial.keeper.catch_up()
+    [told] = trial.told
+    assert "does not answer" in told["cause_en"]
+    assert "没有响应" in told["cause_zh"]
+    assert told["remedy_en"]
+    assert told["remedy_zh"]
+    trial.all_ended()
+
+
+def test_one_that_nobody_waits_for_any_more_makes_room_for_the_next(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding(monkeypatch, hang(tmp_path / "pipe"))
+    trial.ask()
+    wait_until(lambda: select.select([trial.held], [], [], 0)[0], "it hangs")
+    assert os.read(trial.held, 4) == b"here"
+    finding(monkeypatch, dict)
+    trial.ask()
+    assert trial.told.pop()["cause_en"]
+    trial.follow()
+    assert trial.told == [{}]
+    trial.all_ended()
+
+
+def test_what_ends_without_a_word_is_not_taken_for_well(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding(monkeypatch, lambda: {"step": object()})
+    trial.ask()
+    trial.follow()
+    assert "ended without a word" in trial.told[0]["cause_en"]
+    assert trial.told[0]["remedy_zh"]
