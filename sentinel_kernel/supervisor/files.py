@@ -150,8 +150,7 @@ class Files(Keeper):
         self._runs = False
         if self._trial:
             return
-        usage = usage_of(self._current, self._history)
-        if usage is None:
+        if (usage := usage_of(self._current, self._history)) is None:
             return
         cell = self._cell = str(message.get("execution_count") or self._cell)[:28]
         if self._settle is not None and self._settles_change:
@@ -167,13 +166,15 @@ class Files(Keeper):
         self._seen = usage
         self._look(self._quiet.take(cell), changed=changed)
 
-    def profile_changes(self) -> None:
-        """Have what is held looked at by the rule so far, where nothing gets out by it: it stays the person's."""
-        usage = usage_of(self._current, self._history)
-        if usage is not None and not self._trial and commit_mode(self._current) == "none":
+    def profile_changes(self) -> bool:
+        """Keep by the rule so far what is held, where nothing gets out by it; tell whether profiles rule on files."""
+        if (usage := usage_of(self._current, self._history)) is None:
+            return False
+        if not self._trial and commit_mode(self._current) == "none":
             changed, self._seen = usage != self._seen, usage
             if changed or self._held:
                 self._look(self._quiet.take(self._cell), changed=changed)
+        return self._commits and not self._stays_held
 
     def _look(self, cell: str, *, changed: bool) -> None:
         """Have what is held looked at, as ``cell`` left it."""
@@ -310,9 +311,8 @@ class Files(Keeper):
             from sentinel_kernel.supervisor.files_setup import setup_of  # noqa: PLC0415 - as above
 
             try:
-                self._process = FilesProcess(
-                    current.sandbox.held, setup_of(current, self._request(), self._stamp)
-                )
+                setup = setup_of(current, self._request(), self._stamp)
+                self._process = FilesProcess(current.sandbox.held, setup)
             except OSError:
                 return None
         self._last_work = time.monotonic()

@@ -304,9 +304,9 @@ class Session:
         name, told = str(message.get("profile") or ""), {"live": False, "obstacles": []}
         running, request = self.life.running, self.life.request
         if running is not None and request is not None:
-            if self._files is not None:
-                self._files.profile_changes()
-            self.life.request, told = change_profile(running, request, name, self.watchers.meter.used_bytes)
+            rules = self._files is not None and self._files.profile_changes()
+            used = self.watchers.meter.used_bytes
+            self.life.request, told = change_profile(running, request, name, used, rules_on_files=rules)
             self.watchers.recorder.changed("profile", name, told, self.life.current)
             self.catch_up()  # the next request may be here: what the change takes away is gone before it is served
         self._host.reply(identifier, ok=True, fields=told)

@@ -79,13 +79,18 @@ class Switching(MutableRecord):
 
 
 def change_profile(
-    current: Current, request: StartRequest, name: str, used_bytes: Callable[[int], int]
+    current: Current,
+    request: StartRequest,
+    name: str,
+    used_bytes: Callable[[int], int],
+    *,
+    rules_on_files: bool,
 ) -> tuple[StartRequest, dict[str, Any]]:
     """Change ``current`` to profile ``name``, if that can be done in place; ``used_bytes`` as of :func:`too_full`.
 
     Returns the request that a replacement of the sandbox is made by from now on, and what the host is told: whether
     it is done (``live``); if so the sizes ``before`` and ``after`` and those that are ``full``, which keep theirs, and
-    what gets out by itself before and after (``commit``);
+    what gets out by itself before and after (``commit``; only where a profile's rule counts, ``rules_on_files``);
     if not the ``obstacles``: "filesystem", "network", "memory" (then ``in_use``, ``memory_bytes``), names of calls.
     """
     try:
@@ -120,10 +125,11 @@ def change_profile(
         "after": as_dict(after),
         "full": full,
         "own": [name for name, _ in request.limits],
-        "commit": [old.filesystem.commit, profile.filesystem.commit],
         "opened": current.switching.more(profile, old),
         "closed": current.switching.more(old, profile),
     }
+    if rules_on_files:
+        told["commit"] = [old.filesystem.commit, profile.filesystem.commit]
     current.handler.policy = policy
     return replace(request, profile=name), told
 

@@ -64,3 +64,14 @@ def test_supervisor_answers_while_an_interpreter_of_the_next_sandbox_is_waited_f
         environment={},
     )
     assert supervised.reply(well)["problem"] == {}
+
+
+@pytest.mark.parametrize(("fields", "told"), [({}, ["none", "new"]), ({"commit": "none"}, None)])
+def test_what_becomes_of_files_is_told_where_a_profile_rules_on_them(
+    supervised: Supervised, workspace: Path, fields: dict[str, str], told: list[str] | None
+) -> None:
+    supervised.start(workspace, payload=["/bin/sleep", "600"], reachable=["datascience"], **fields)
+    supervised.wait("ready")
+    changed = supervised.reply(supervised.request("profile", profile="datascience"))
+    assert changed["live"], changed
+    assert changed.get("commit") == told

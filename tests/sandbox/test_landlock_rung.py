@@ -518,7 +518,12 @@ def test_who_asks_for_the_full_rung_is_refused(someone: Identity, place: Path) -
 def test_a_change_to_a_profile_that_asks_for_the_full_rung_is_refused(someone: Identity, place: Path) -> None:
     folder = own_folder(someone, place / "profiles")
     for name, rung in (("walled", "full"), ("unwalled", "landlock")):
-        profile = {"name": name, "extends": "strict", "minimum_isolation": rung}
+        profile = {
+            "name": name,
+            "extends": "strict",
+            "minimum_isolation": rung,
+            "filesystem": {"commit": "new"},
+        }
         (folder / f"{name}.json").write_text(json.dumps(profile))
     how = ("docker",) if someone.uid == 0 else ("no_namespaces",)
     with Supervised(someone, place / "state", command_prefix=machine_of(someone, how)) as supervised:
@@ -529,6 +534,7 @@ def test_a_change_to_a_profile_that_asks_for_the_full_rung_is_refused(someone: I
     assert not refused["live"]
     assert "asks for the full rung" in refused["message"]
     assert changed["live"], changed  # the positive control
+    assert "commit" not in changed  # nothing is held there, so that no profile says what gets out
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a /proc that hides")
