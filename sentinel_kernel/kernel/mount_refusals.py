@@ -74,6 +74,16 @@ WHY = {
         "no sandbox runs at the moment. HINT → Run the cell again.",
         "目前没有运行中的沙箱。HINT → 请重新运行该单元格。",
     ),
+    "replaced": (
+        (
+            "cells were given another folder at this place, which the host has exchanged for this one since, and they "
+            "still see that one. HINT → `%sentinel_reset` shows this one, in a fresh sandbox; variables are lost."
+        ),
+        (
+            "单元格在此位置看到的仍是原来的文件夹，而主机上该处已换成另一个。HINT → 输入 `%sentinel_reset` 会以全新的"
+            "沙箱显示现在的文件夹；变量会丢失。"
+        ),
+    ),
     "rung": (
         (
             "on the landlock rung nothing can be mounted. HINT → Copy the files into the notebook's folder, or name "

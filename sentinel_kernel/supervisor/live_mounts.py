@@ -115,15 +115,14 @@ class LiveMounts(Keeper):
         live = current.sandbox.live
         task = _task(current, "show", message)
         there = next((one for one in live if one.target == task.target), None)
-        before = next((one for one in live if one.path == task.path), None)
+        below = [one for one in live if one.target.startswith(PLACE + "/")]
+        before = next((one for one in below if one.path == task.path), None)
         if there is not None:
-            # Of an earlier worker of this sandbox: a folder at its own place is shown once.
-            done({"done": True, "mount": there.to_json()})
-        elif (
-            before is not None
-            and before.target.startswith(PLACE + "/")
-            and task.target.startswith(PLACE + "/")
-        ):
+            # Of an earlier worker of this sandbox: a folder at its own place is shown once, and not exchanged there,
+            # as cells can move what lies around that place: what is taken away would be found by its name alone.
+            same = (there.mode, there.seen) == (task.mode, task.identity_seen)
+            done({"done": True, "mount": there.to_json()} if same else {"done": False, "code": "replaced"})
+        elif before is not None and task.target.startswith(PLACE + "/"):
             self._show_anew(current, before, task, done)
         elif len(live) >= MOST:
             done({"done": False, "code": "too_many", "detail": str(MOST)})

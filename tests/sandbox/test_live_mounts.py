@@ -273,3 +273,13 @@ def test_folder_that_a_profile_wants_written_is_read_only_until_it_is_mounted_at
     assert shown.mount("add", **fields)["done"]  # once more is the same one
     assert len(shown.mount("list")["mounts"]) == 1
     assert shown.mount("remove", name=str(data))["code"] == "unknown_name"
+    # Beside it the folder is read below /mnt, at one place, however often that is asked for.
+    assert len({shown.add(data)["mount"]["target"] for _ in range(3)}) == 1
+    assert len(shown.mount("list")["mounts"]) == 2
+    # Another folder of the same name is not taken for the one that cells write to.
+    former = data.rename(data.parent / "former")
+    own_folder(identity, data)
+    fields["identity"] = shown.mount("look", path=str(data), mode="rw")["identity"]
+    assert shown.mount("add", **fields).get("code") == "replaced"
+    assert shown.inside(write.replace("/new", "/newer")) == {"wrote": 1}
+    assert ((former / "newer").exists(), list(data.iterdir())) == (True, [])
