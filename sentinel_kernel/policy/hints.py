@@ -161,12 +161,13 @@ _PROMISES = (
     (", and the variables stay", "，变量会保留"),
     ("; the variables stay", "；变量会保留"),
     (" The variables stay.", "变量会保留。"),
+    ("; variables that can be pickled come along", "；可序列化的变量会一并带入"),
 )
 """What no words say where the variables are lost, in English and Chinese."""
 
 
 def unpromised(words: Text) -> Text:
-    """Return ``words`` without the promise that variables stay: what ended the sandbox has taken them."""
+    """Return ``words`` without the promise that variables stay or come along: what ended the sandbox has taken them."""
     for english, chinese in _PROMISES:
         words = Text(words.en.replace(english, ""), words.zh.replace(chinese, ""))
     return words

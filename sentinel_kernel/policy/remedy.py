@@ -41,28 +41,39 @@ _NEEDS_RIGHTS = (3, 10)
 _NOWHERE = (OUTSIDE_NETWORK, NAME_LOOKUP)
 """What no profile gives: the words of these say so themselves."""
 
-_SWITCH = Text("The profile allows it, and the variables stay.", "该配置允许此操作，变量会保留。")
-SWITCH_LOOPBACK = Text(
-    "The profile opens the sandbox's own loopback (127.0.0.1): only servers that were started inside the sandbox "
-    "answer there, nothing of this machine outside it. The variables stay.",
-    "该配置会打开沙箱自身的回环接口（127.0.0.1）：那里只有在沙箱内启动的服务会应答，无法访问本机在沙箱外的服务。变量会保留。",
+CARRY = " --carry"
+"""What is put behind the line that changes the profile, where that takes a fresh sandbox."""
+
+_FRESH = Text(
+    "It takes a fresh sandbox; variables that can be pickled come along.",
+    "这需要新的沙箱；可序列化的变量会一并带入。",
 )
+_LOOPBACK = Text(
+    "The profile opens the sandbox's own loopback (127.0.0.1): only servers that were started inside the sandbox "
+    "answer there, nothing of this machine outside it.",
+    "该配置会打开沙箱自身的回环接口（127.0.0.1）：那里只有在沙箱内启动的服务会应答，无法访问本机在沙箱外的服务。",
+)
+_SWITCH = Text("The profile allows it, and the variables stay.", "该配置允许此操作，变量会保留。")
+SWITCH_LOOPBACK = Text(f"{_LOOPBACK.en} The variables stay.", f"{_LOOPBACK.zh}变量会保留。")
 SWITCH_LIVES = Text(
     "Under this profile the call is refused with an error and not killed for: a program that can do without goes on.",
     "在该配置下，此调用只会返回错误，而不会被强制终止：不依赖它的程序可以继续运行。",
-)
-_SWITCH_SHOWN = Text(
-    "The profile shows the folder. It takes a fresh sandbox; variables that can be pickled come along.",
-    "该配置会显示此文件夹。这需要新的沙箱；可序列化的变量会一并带入。",
-)
-_SWITCH_FRESH = Text(
-    "The profile allows it. It takes a fresh sandbox; variables that can be pickled come along.",
-    "该配置允许此操作。这需要新的沙箱；可序列化的变量会一并带入。",
 )
 _SWITCH_LIMIT = Text(
     "The profile's own limit is higher; it also allows more calls than the present one.",
     "该配置的限制更高；它也比当前配置允许更多的调用。",
 )
+_SWITCH_SHOWN = Text(f"The profile shows the folder. {_FRESH.en}", f"该配置会显示此文件夹。{_FRESH.zh}")
+SWITCH_LOOPBACK_FRESH = Text(f"{_LOOPBACK.en} {_FRESH.en}", f"{_LOOPBACK.zh}{_FRESH.zh}")
+SWITCH_LIVES_FRESH = Text(f"{SWITCH_LIVES.en} {_FRESH.en}", f"{SWITCH_LIVES.zh}{_FRESH.zh}")
+_AFRESH = {
+    _SWITCH: Text(f"The profile allows it. {_FRESH.en}", f"该配置允许此操作。{_FRESH.zh}"),
+    _SWITCH_LIMIT: Text(f"{_SWITCH_LIMIT.en} {_FRESH.en}", f"{_SWITCH_LIMIT.zh}{_FRESH.zh}"),
+    SWITCH_LOOPBACK: SWITCH_LOOPBACK_FRESH,
+    SWITCH_LIVES: SWITCH_LIVES_FRESH,
+}
+"""Why a profile helps -> the same, where the change to it takes a fresh sandbox."""
+
 _FAILS = re.compile(r"\b(?:raise|assert|check_call|errcheck)\b|check=True")
 """What makes an error of a result, also in the source of a child."""
 
@@ -180,7 +191,7 @@ def _profiles(violation: Violation, code: str | None, leeway: Leeway, machine: s
         return (
             []
             if found is None
-            else [Remedy("magic", f"%sentinel_profile {found.name} --carry", _SWITCH_SHOWN)]
+            else [Remedy("magic", f"%sentinel_profile {found.name}{CARRY}", _SWITCH_SHOWN)]
         )
     if violation.cause != "call":
         return []
@@ -216,11 +227,14 @@ def _is_fresh(profile: Profile, violation: Violation, leeway: Leeway) -> bool:
     return current is not None and takes_fresh(current, profile)
 
 
+def switch_line(profile: Profile, violation: Violation, leeway: Leeway) -> str:
+    """Return the line that changes to ``profile``; for a fresh sandbox with the word that asks nobody."""
+    return f"%sentinel_profile {profile.name}{CARRY if _is_fresh(profile, violation, leeway) else ''}"
+
+
 def _switch_to(profile: Profile, why: Text, violation: Violation, leeway: Leeway) -> Remedy:
-    """Return the line; where it takes a fresh sandbox, with the word without which somebody is asked."""
-    if _is_fresh(profile, violation, leeway):
-        return Remedy("magic", f"%sentinel_profile {profile.name} --carry", _SWITCH_FRESH)
-    return Remedy("magic", f"%sentinel_profile {profile.name}", why)
+    line = switch_line(profile, violation, leeway)
+    return Remedy("magic", line, _AFRESH[why] if line.endswith(CARRY) else why)
 
 
 def _would_help(policy: CompiledPolicy, violation: Violation, arguments: tuple[int, ...]) -> bool:

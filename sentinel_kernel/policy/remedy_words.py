@@ -12,9 +12,13 @@ from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.limit_remedy import limit_of
 from sentinel_kernel.policy.packages import meant_by
 from sentinel_kernel.policy.remedy import (
+    CARRY,
     SWITCH_LIVES,
+    SWITCH_LIVES_FRESH,
     SWITCH_LOOPBACK,
+    SWITCH_LOOPBACK_FRESH,
     beyond_ceiling,
+    switch_line,
     switch_profile,
     takes_an_answer,
 )
@@ -34,14 +38,19 @@ _SWITCH = Text(
     "配置 {0} 允许此操作：在单元格首行写 `%sentinel_profile {0}`（变量会保留）。",
 )
 _REFUSES = Text(
-    "The profile {0} refuses it too, with an error that ends nothing: start a cell with `%sentinel_profile {0}`.",
-    "配置 {0} 同样会拒绝此操作，但只返回错误，不会终止沙箱：在单元格首行写 `%sentinel_profile {0}`。",
+    "The profile {0} refuses it too, with an error that ends nothing: start a cell with `{1}`.",
+    "配置 {0} 同样会拒绝此操作，但只返回错误，不会终止沙箱：在单元格首行写 `{1}`。",
+)
+_STAY = Text("(variables stay)", "（变量会保留）")
+_COME_ALONG = Text(
+    "(it takes a fresh sandbox; variables that can be pickled come along)",
+    "（这需要新的沙箱；可序列化的变量会一并带入）",
 )
 _OPENS = Text(
     "Only servers that were started inside the sandbox answer there, nothing of this machine outside it; for those "
-    "start a cell with `%sentinel_profile {0}` (variables stay).",
+    "start a cell with `{0}` {1}.",
     "那里只有在沙箱内启动的服务会应答，本机在沙箱外的服务无法访问；若要访问沙箱内的服务，请在单元格首行写 "
-    "`%sentinel_profile {0}`（变量会保留）。",
+    "`{0}`{1}。",
 )
 _MAGIC = Text(
     "Put `{0}` at the top of the cell and run it again (variables stay).",
@@ -150,19 +159,17 @@ _LOCKED = Text(
 )
 _LOOPBACK = Text(
     "Hosts outside are reached where the profile lists them. For a server that runs inside the sandbox itself alone, "
-    "not for one of this machine outside it: `%sentinel_profile {0}` at the top of a cell opens the sandbox's own "
-    "loopback (variables stay).",
-    "只能访问配置所列出的外部主机。仅当服务运行在沙箱内部（而非本机沙箱之外）时：在单元格首行写 "
-    "`%sentinel_profile {0}` 可打开沙箱自身的回环接口（变量会保留）。",
+    "not for one of this machine outside it: `{0}` at the top of a cell opens the sandbox's own loopback {1}.",
+    "只能访问配置所列出的外部主机。仅当服务运行在沙箱内部（而非本机沙箱之外）时：在单元格首行写 `{0}` "
+    "可打开沙箱自身的回环接口{1}。",
 )
 _INSIDE = Text(
     "A server inside the sandbox is reached as 127.0.0.1.",
     "沙箱内的服务可通过 127.0.0.1 访问。",
 )
 _INSIDE_AFTER = Text(
-    "A server inside the sandbox is reached as 127.0.0.1 under another profile: `%sentinel_profile {0}` (variables "
-    "stay).",
-    "在另一配置下，可通过 127.0.0.1 访问沙箱内的服务：`%sentinel_profile {0}`（变量会保留）。",
+    "A server inside the sandbox is reached as 127.0.0.1 under another profile: `{0}` {1}.",
+    "在另一配置下，可通过 127.0.0.1 访问沙箱内的服务：`{0}`{1}。",
 )
 _PERSONS = Text(
     "Allowing it is the person's to decide, and nobody can be asked here; they can list it in a profile of their own.",
@@ -225,7 +232,8 @@ def _why_none(violation: Violation, code: str | None, leeway: Leeway) -> Text:
     if violation.resource == NETWORK and violation.syscall == "socket":
         profile = switch_profile(violation, leeway)
         if profile is not None:
-            return _OUTSIDE if destination_of(code) == OUTSIDE else _filled(_LOOPBACK, profile.name)
+            opens = _with_line(_LOOPBACK, switch_line(profile, violation, leeway))
+            return _OUTSIDE if destination_of(code) == OUTSIDE else opens
     if violation.cause == "package_absent" and violation.subject is not None:
         meant = meant_by(violation.subject.text)
         return _NOTHING if meant is None else _filled(_MEANT, meant)
@@ -249,18 +257,18 @@ def _way_inside(violation: Violation, leeway: Leeway) -> Text:
         return _INSIDE
     for profile in leeway.reachable(violation.profile, machine):
         if current is not None and reaches_itself(compiled(profile, machine, leeway.rung)):
-            return _filled(_INSIDE_AFTER, profile.name)
+            return _with_line(_INSIDE_AFTER, switch_line(profile, violation, leeway))
     return _NOTHING
 
 
 def _of_magic(remedy: Remedy, violation: Violation) -> Text:
-    if remedy.text.endswith(" --carry"):
-        return _filled(_MAGIC_ANEW if violation.loses_variables else _CARRY, remedy.text)
     switch = remedy.text.startswith("%sentinel_profile ")
-    if switch and remedy.why == SWITCH_LOOPBACK:
-        return _filled(_OPENS, remedy.text.split()[1])
-    if switch and violation.outcome == "killed" and remedy.why == SWITCH_LIVES:
-        return _filled(_REFUSES, remedy.text.split()[1])
+    if remedy.why in (SWITCH_LOOPBACK, SWITCH_LOOPBACK_FRESH):
+        return _with_line(_OPENS, remedy.text)
+    if violation.outcome == "killed" and remedy.why in (SWITCH_LIVES, SWITCH_LIVES_FRESH):
+        return _filled(_REFUSES, remedy.text.split()[1], remedy.text)
+    if remedy.text.endswith(CARRY):
+        return _filled(_MAGIC_ANEW if violation.loses_variables else _CARRY, remedy.text)
     lost = violation.loses_variables
     typed = _ALLOW_AFRESH if remedy.why == ALLOW_AFRESH else _MAGIC_ANEW if lost else _MAGIC
     return _filled(_SWITCH, remedy.text.split()[1]) if switch else _filled(typed, remedy.text)
@@ -297,6 +305,12 @@ def _with_ways_inside(said: Text, leeway: Leeway) -> Text:
         _INSTALLS_INSIDE.zh.format(f"（{index}）" if index else ""),
     )
     return Text(f"{said.en} {inside.en}", said.zh + inside.zh)
+
+
+def _with_line(words: Text, line: str) -> Text:
+    """Return ``words`` with the line that changes the profile, and what becomes of the variables."""
+    becomes = _COME_ALONG if line.endswith(CARRY) else _STAY
+    return Text(words.en.format(line, becomes.en), words.zh.format(line, becomes.zh))
 
 
 def _filled(words: Text, *values: str) -> Text:

@@ -283,8 +283,45 @@ def test_a_profile_that_takes_a_fresh_sandbox_goes_behind_and_with_the_word_that
         assert magics == ["%sentinel_profile datascience"]
     else:
         assert magics == ["%sentinel_profile own --carry"]
-        assert "fresh sandbox" in done.hint.en
-        assert "variables stay" not in done.hint.en
+        # Why it helps is said as ever: what answers there, and what does not.
+        [why] = [remedy.why for remedy in done.remedies if remedy.why is not None]
+        for said in (done.hint, why):
+            assert "nothing of this machine outside it" in said.en
+            assert "fresh sandbox; variables that can be pickled come along" in said.en
+            assert "ariables stay" not in said.en
+            assert "沙箱外的服务" in said.zh
+            assert "新的沙箱；可序列化的变量会一并带入" in said.zh
+            assert "变量会保留" not in said.zh
+        unsure = complete(refused("socket", 2, 1), leeway=leeway, code=None).hint
+        assert unsure is not None
+        assert "`%sentinel_profile own --carry` at the top" in unsure.en
+        assert "variables stay" not in unsure.en
+
+
+def _with_a_folder(parent: str) -> Profile:
+    mounts = {"mounts": [{"path": "/data/x", "mode": "ro"}]}
+    return parse_profile("own", json.dumps({"extends": parent, "filesystem": mounts}))
+
+
+def test_why_a_profile_in_a_fresh_sandbox_helps_is_said_and_no_lost_variables_are_promised() -> None:
+    leeway = replace(LEEWAY, profiles=(load_profile("strict"), _with_a_folder("datascience")), ceiling=None)
+    done = complete(refused("ptrace", killed=True), leeway=leeway, code=KILLED_WITH_HANDLER)
+    [remedy] = done.remedies
+    assert remedy.text == "%sentinel_profile own --carry"
+    assert done.hint is not None
+    assert remedy.why is not None
+    typed = "start a cell with `%sentinel_profile own --carry`"
+    assert f"The profile own refuses it too, with an error that ends nothing: {typed}" in done.hint.en
+    assert "同样会拒绝此操作" in done.hint.zh
+    assert remedy.why.en.startswith("Under this profile the call is refused with an error and not killed for")
+    assert remedy.why.en.endswith(" It takes a fresh sandbox.")
+    assert remedy.why.zh.endswith("可以继续运行。这需要新的沙箱。")
+    roomy = remedies_for(limited("pids", 128, "count"), code="work()", leeway=leeway)[-1]
+    assert roomy.text == "%sentinel_profile own --carry"
+    assert roomy.why is not None
+    assert roomy.why.en.startswith("The profile's own limit is higher; it also allows more calls")
+    assert "come along" in roomy.why.en
+    assert "也比当前配置允许更多的调用。这需要新的沙箱；" in roomy.why.zh
 
 
 def test_what_is_written_to_a_hidden_folder_is_not_told_to_be_read_from_a_copy() -> None:
