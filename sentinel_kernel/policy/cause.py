@@ -53,7 +53,7 @@ _ALL = (
     Cause("cpu_seconds", "limit", "A cell used as much processor time as it may.", ("interrupt", "death")),
     Cause(
         "path_hidden", "path", "The path exists on the host, and is not shown in the sandbox.",
-        ("write", "named", "shown", "secret", "removed", "unasked"),
+        ("write", "named", "shown", "secret", "removed", "unasked", "profile"),
     ),
     Cause(
         "path_read_only", "path", "The place can't be written in the sandbox (EROFS, EACCES).",

@@ -152,7 +152,8 @@ def _as_done(
         }
         return replace(violation, values={**violation.values, **told})
     if does == "" and not asks:
-        does = "unasked"
+        # Where another profile shows it, no person's word is needed, and that line follows.
+        does = "profile" if first is not None and first.kind == "magic" else "unasked"
     return replace(violation, values={**violation.values, "does": does}) if does else violation
 
 

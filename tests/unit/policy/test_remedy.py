@@ -199,6 +199,22 @@ def test_a_profile_that_shows_the_folder_is_offered() -> None:
     assert texts(occurred("path_hidden", ("path", "/database/x.csv")), "", leeway) == []
 
 
+def test_where_nobody_can_be_asked_the_profile_that_shows_the_folder_is_no_contradiction() -> None:
+    leeway = replace(LEEWAY, profiles=(*SHIPPED, _with_a_folder("strict")), ceiling="own")
+    hidden = occurred("path_hidden", ("path", "/data/x/y.csv"))
+    done = complete(hidden, leeway=leeway, code=None)
+    assert done.hint is not None
+    assert "`%sentinel_profile own --carry`" in done.hint.en
+    assert "Another profile shows it; or copy" in done.hint.en
+    assert "另一个配置会显示它" in done.hint.zh
+    for words in ("only once a person", "nobody can be asked", "%sentinel_mount"):
+        assert words not in done.hint.en
+    # Without such a profile a person's word is what it takes.
+    alone = complete(hidden, leeway=LEEWAY, code=None)
+    assert alone.hint is not None
+    assert "nobody can be asked here" in alone.hint.en
+
+
 # --- limits
 
 
