@@ -40,6 +40,7 @@ def leeway_in_force(settings: Settings, ready: Json, *, takes_input: bool = True
         shown=_shown(ready.get("mounts")),
         asked=_asked(ready.get("asked"), ready.get("mounts")),
         wheels=_wheels(),
+        fenced=ready.get("fenced") is True,
         rung=str(ready.get("rung") or "full"),
         rung_words=_words(ready.get("rung_words")),
     )

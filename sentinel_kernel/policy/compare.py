@@ -190,13 +190,14 @@ def _network(profile: Profile) -> tuple[bool, bool, int]:
     return profile.network.allow, profile.network.allow_dns, len(profile.network.hosts)
 
 
-def takes_fresh(old: Profile, new: Profile) -> bool:
+def takes_fresh(old: Profile, new: Profile, *, fenced: bool) -> bool:
     """Tell whether a change of profile takes a fresh sandbox for sure: other folders, or another way out.
 
-    What depends on the sandbox itself, its filter and the memory in use, is known to the supervisor alone.
+    ``fenced``: the sandbox was made for a way out, whatever profile it is under by now. What else depends on it, its
+    filter and the memory in use, is known to the supervisor alone.
     """
     folders = replace(new.filesystem, commit=old.filesystem.commit) != old.filesystem
-    way_out = (new.network.leads_out and not old.network.leads_out) or (
+    way_out = (new.network.leads_out and not (fenced or old.network.leads_out)) or (
         (new.network.http, new.network.secrets, new.network.index)
         != (old.network.http, old.network.secrets, old.network.index)
     )

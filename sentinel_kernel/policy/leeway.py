@@ -45,6 +45,8 @@ class Leeway(Record):
     """Folders that the profile wants written, and where they are: "" where the person has not agreed (so far)."""
     wheels: frozenset[str] = frozenset()
     """Packages that the host has fetched wheels of, by their names as PEP 503 has them: cells can install those."""
+    fenced: bool = False
+    """Whether the sandbox in use was made for a way out, so that a profile with hosts takes no fresh one."""
     rung: str = "full"
     """The rung of the isolation ladder that the sandbox is on."""
     rung_words: Mapping[str, str] = fresh(default_factory=dict)

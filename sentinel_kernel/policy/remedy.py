@@ -224,7 +224,7 @@ def _in_place_first(violation: Violation, leeway: Leeway, machine: str) -> list[
 
 def _is_fresh(profile: Profile, violation: Violation, leeway: Leeway) -> bool:
     current = leeway.profile(violation.profile)
-    return current is not None and takes_fresh(current, profile)
+    return current is not None and takes_fresh(current, profile, fenced=leeway.fenced)
 
 
 def switch_line(profile: Profile, violation: Violation, leeway: Leeway) -> str:

@@ -171,22 +171,23 @@ def make_sandbox(
 
 def ready_fields(current: Current, generation: int) -> dict[str, Any]:
     """Return what the host is told of a sandbox whose worker is there."""
-    lists = current.preparation.plan.lists
+    plan = current.preparation.plan
     return {
         "generation": generation,
         "worker_pid": current.worker_pid,
         "profile": current.preparation.profile.name,
         "rung": current.rung,
-        "rung_words": lists.words() if lists is not None else {},
+        "rung_words": plan.lists.words() if plan.lists is not None else {},
         "backend": current.backend.name,
         "backend_detail": current.backend.detail,
         "boot_seconds": current.sandbox.boot_seconds,
-        "sizes": as_dict(current.preparation.plan.sizes),
+        "sizes": as_dict(plan.sizes),
         "ceiling": as_dict(current.preparation.ceiling),
         "holds_io": current.backend.holds_io,
         "mounts": [mount.to_json() for mount in current.sandbox.live],
-        "writable": list(current.preparation.plan.asked),
-        "notices": list(current.preparation.plan.notices),
+        "writable": list(plan.asked),
+        "fenced": plan.fenced,
+        "notices": list(plan.notices),
     }
 
 
@@ -315,7 +316,6 @@ def drop_worker(current: Current, poll: select.poll) -> None:
     """Let go of what belonged to a worker that died."""
     if current.held_line is not None:
         unwatch(current, poll, current.held_line.descriptor)
-    if current.held_line is not None:
         current.held_line.close()
     if current.worker_pidfd >= 0:
         os.close(current.worker_pidfd)

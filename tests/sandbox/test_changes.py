@@ -75,3 +75,14 @@ def test_what_becomes_of_files_is_told_where_a_profile_rules_on_them(
     changed = supervised.reply(supervised.request("profile", profile="datascience"))
     assert changed["live"], changed
     assert changed.get("commit") == told
+
+
+@pytest.mark.requires("landlock_rung")
+@pytest.mark.parametrize(("reachable", "fenced"), [("web", True), ("datascience", False)])
+def test_a_profile_with_hosts_takes_a_fresh_sandbox_unless_this_one_is_told_to_be_fenced(
+    supervised: Supervised, workspace: Path, reachable: str, *, fenced: bool
+) -> None:
+    supervised.start(workspace, payload=["/bin/sleep", "600"], reachable=[reachable])
+    assert supervised.wait("ready")["fenced"] is fenced
+    changed = supervised.reply(supervised.request("profile", profile="web"))
+    assert changed["live"] is fenced, changed

@@ -215,6 +215,16 @@ def test_where_nobody_can_be_asked_the_profile_that_shows_the_folder_is_no_contr
     assert "nobody can be asked here" in alone.hint.en
 
 
+@pytest.mark.parametrize("fenced", [False, True])
+def test_a_profile_with_hosts_is_in_place_in_a_sandbox_that_was_made_for_a_way_out(*, fenced: bool) -> None:
+    network = {"allow": True, "hosts": ["example.org:443"]}
+    listed = parse_profile("listed", json.dumps({"extends": "datascience", "network": network}))
+    profiles = (load_profile("strict"), listed, _with_a_folder("datascience"))
+    leeway = replace(LEEWAY, profiles=profiles, ceiling=None, fenced=fenced)
+    magics = texts(refused("socket", 2, 1), LOOPBACK, leeway)
+    assert magics[-1] == ("%sentinel_profile listed" if fenced else "%sentinel_profile own --carry")
+
+
 # --- limits
 
 
