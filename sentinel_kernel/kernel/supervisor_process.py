@@ -84,6 +84,7 @@ def start_request(
         "argv_once": list(extra_arguments),
         "environment": settings.environment,
         "commit": settings.commit,
+        "words": list(settings.mapping_files),
         "language": settings.language,
         "run": _RUN,
         "audit": _audit(settings),

@@ -38,10 +38,11 @@ def setup_for_orphans(held: HeldFolders, kernel: str) -> FilesSetup:
 
 
 def _sentinels_own(request: StartRequest | None) -> tuple[str, ...]:
-    """Return where the next sandbox's profile, words and filters are read from; variables may name any place."""
-    named = [os.path.dirname(folder) for folder in request.profile_directories] if request is not None else []
-    words = os.environ.get("SENTINEL_MAPPINGS", "")
-    folders = (*named, words, own_data(os.environ), os.path.dirname(cache_folder(os.environ, "x")))
+    """Return where the next sandbox's profile, words and filters are read from; settings may name any place."""
+    named: list[str] = []
+    if request is not None:
+        named = [*(os.path.dirname(folder) for folder in request.profile_directories), *request.words]
+    folders = (*named, own_data(os.environ), os.path.dirname(cache_folder(os.environ, "x")))
     return tuple(path for path in folders if path.startswith("/"))
 
 

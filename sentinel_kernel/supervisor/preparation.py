@@ -76,6 +76,8 @@ class StartRequest(Record):
     """Whether the user's caches (filters, what interpreters said of themselves) are used."""
     hosts: tuple[str, ...] = ()
     """Rules of hosts (policy/network.py) that the person has allowed for the session: the sandbox has a way out."""
+    words: tuple[str, ...] = ()
+    """Files that the host takes its words from, now or later: they need not be there."""
 
 
 class Preparation(Record):
@@ -133,6 +135,7 @@ def parse_start(message: Mapping[str, Any]) -> StartRequest:
             granted_limits=tuple(map(str, message.get("granted_limits", ()))),
             limit_ceiling=tuple(map(str, message.get("limit_ceiling", ()))),
             hosts=_hosts(message.get("hosts", ())),
+            words=tuple(map(str, message.get("words", ()))),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"The start request is incomplete: {error!r}."

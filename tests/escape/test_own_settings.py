@@ -63,3 +63,24 @@ def test_no_yes_has_a_cell_write_profiles(tmp_path: Path) -> None:
         talk.wait_for_prompt(around)
         book.client.input("y")
         assert talk.finish(around).text == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("variables", "arguments"),
+    [
+        ({"SENTINEL_MAPPINGS": "words.json"}, ()),
+        ({"SENTINEL_MAPPINGS": "~/work/words.json"}, ()),
+        ({}, ("--SentinelKernel.mappings=words.json",)),
+    ],
+)
+def test_no_cell_makes_the_words_that_the_next_kernel_says(
+    tmp_path: Path, variables: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    places = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state"), "SENTINEL_SPARE": "off"}
+    variables = {"SENTINEL_PROFILE": "datascience", **variables, **places}
+    with notebook(tmp_path, extra_arguments=arguments, **variables) as book:
+        made = book.run("for name in ('words', 'results'):\n    open(f'{name}.json', 'w').write('[1, 2]')")
+        assert made.reply["status"] == "ok"
+        assert (tmp_path / "work" / "results.json").exists()  # by its contents it is data
+        assert not (tmp_path / "work" / "words.json").exists()
+        assert "words.json" in book.run("%sentinel_files").bundles("text/plain")[0]
