@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import leaks
 import pytest
-
-from sentinel_kernel.abi.architecture import architecture_of
+from waiting import waits_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -259,7 +258,7 @@ def test_signals_end_no_start_of_a_thread(supervised: Supervised, workspace: Pat
     def look() -> None:
         nonlocal program, held
         program = program if program > 0 else _running(script, supervised.process.pid)
-        held += _waits_in("clone", program)
+        held += waits_in("clone", program)
 
     assert _stop_until_its_end(supervised, look)["status"] == 0
     failed, ended = supervised.saved_json("told.json")
@@ -275,12 +274,3 @@ def _running(script: Path, supervisor: int) -> int:
             if os.fsencode(script) in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:2]:
                 return pid
     return -1
-
-
-def _waits_in(call: str, pid: int) -> bool:
-    """Tell whether a process sleeps in a system call: one that goes on is "running" (proc_pid_syscall(5))."""
-    try:
-        number = Path(f"/proc/{pid}/syscall").read_text(encoding="ascii").split()[0]
-    except OSError:
-        return False  # it is no more
-    return number == str(architecture_of(os.uname().machine).syscalls[call])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sentinel_kernel.abi.architecture import architecture_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,3 +22,12 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = 20) 
             raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(pause)
         pause = min(pause * 1.5, 0.1)
+
+
+def waits_in(call: str, pid: int) -> bool:
+    """Tell whether a process sleeps in a system call: one that goes on is "running" (proc_pid_syscall(5))."""
+    try:
+        number = Path(f"/proc/{pid}/syscall").read_text(encoding="ascii").split()[0]
+    except OSError:
+        return False  # it is no more
+    return number == str(architecture_of(os.uname().machine).syscalls[call])

@@ -94,7 +94,7 @@ def test_code_is_read_beside_the_loop_that_answers_calls(monkeypatch: pytest.Mon
     pool: Any = SimpleNamespace(kernels=[])
     profiles: Any = SimpleNamespace(settings=dict)
     tools = repair_tools.RepairTools(pool, profiles, check, cast("Recent", None), "en")
-    job = cast("Job", SimpleNamespace(can_ask=True))
+    job = cast("Job", SimpleNamespace(can_ask=True, while_wanted=iter))
     monkeypatch.setattr(repair_tools, "leeway_in_force", lambda *_: None)
     with pytest.raises(SentinelError, match="no such call"):
         asyncio.run(

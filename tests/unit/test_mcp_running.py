@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 from sentinel_kernel.mcp.kernel_pool import KernelPool, PoolOptions
@@ -37,9 +39,10 @@ def test_others_are_answered_while_a_notebook_is_read() -> None:
     pool = KernelPool(PoolOptions("/", "strict"))
     tools = RunningTools(pool, check, Recent(), "en")  # type: ignore[arg-type]
     document = {"cells": [{"cell_type": "code", "source": "1"}]}
+    job: Any = SimpleNamespace(while_wanted=iter, stop=Future())
 
     async def both() -> None:
-        reading = asyncio.ensure_future(tools.run_notebook(None, {"document": document}))  # type: ignore[arg-type]
+        reading = asyncio.ensure_future(tools.run_notebook(job, {"document": document}))
         await asyncio.to_thread(check.reads.wait, _LONG_SECONDS)
         check.others.set()
         assert (await reading).content["status"] == "refused"
