@@ -18,6 +18,7 @@ from sentinel_kernel.policy.shown_folder import MODES, MOST, PLACE, Surroundings
 from sentinel_kernel.record import MutableRecord, replace
 from sentinel_kernel.supervisor.forked_word import read_word
 from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.killed_children import unreaped
 from sentinel_kernel.supervisor.mount_layers import Task
 from sentinel_kernel.supervisor.mount_work import discard, sweep
 from sentinel_kernel.supervisor.showing import run
@@ -258,12 +259,7 @@ class LiveMounts(Keeper):
         work.heard(told, descriptors)
 
     def _reap(self) -> None:
-        left = []
-        for pid in self._dying:
-            with contextlib.suppress(ChildProcessError):
-                if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                    left.append(pid)
-        self._dying = left
+        self._dying = unreaped(self._dying)
 
 
 def _told(told: dict[str, Any]) -> dict[str, Any]:

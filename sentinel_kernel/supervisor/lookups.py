@@ -18,6 +18,7 @@ import time
 from sentinel_kernel.linux.files import look_up_beneath
 from sentinel_kernel.linux.local_files import look_up_local
 from sentinel_kernel.linux.process import close_descriptors, die_with_parent
+from sentinel_kernel.supervisor.killed_children import unreaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,14 +123,7 @@ class Lookups:
 
     def _reap(self) -> None:
         """Reap those that have ended; one that hangs in a disk stays until that answers."""
-        self._dying = [pid for pid in self._dying if not _is_reaped(pid)]
-
-
-def _is_reaped(pid: int) -> bool:
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True
+        self._dying = unreaped(self._dying)
 
 
 # --- in the child

@@ -11,6 +11,7 @@ import time
 
 from sentinel_kernel.record import replace
 from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.killed_children import unreaped
 from sentinel_kernel.supervisor.ledger import stamp
 
 TYPE_CHECKING = False
@@ -205,7 +206,7 @@ class Proxying(Keeper):
         self._reap()
 
     def _reap(self) -> None:
-        self._ended = [pid for pid in self._ended if not _is_reaped(pid)]
+        self._ended = unreaped(self._ended)
 
 
 def _fields(packet: bytes) -> dict[str, Any]:
@@ -217,13 +218,6 @@ def _fields(packet: bytes) -> dict[str, Any]:
         **{name: str(told[name])[:_MOST_TEXT] for name in texts},
         **{name: int(told[name]) for name in numbers},
     }
-
-
-def _is_reaped(pid: int) -> bool:
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True
 
 
 def _be_proxy(listening: socket.socket, control: socket.socket, policy: HttpPolicy, host_pid: int) -> None:

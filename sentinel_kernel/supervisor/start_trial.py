@@ -20,6 +20,7 @@ from sentinel_kernel.record import MutableRecord
 from sentinel_kernel.supervisor.channels import RunDirectory
 from sentinel_kernel.supervisor.forked_word import read_word
 from sentinel_kernel.supervisor.keeper import Keeper
+from sentinel_kernel.supervisor.killed_children import unreaped
 from sentinel_kernel.supervisor.preparation import parse_start, prepare
 from sentinel_kernel.supervisor.remedies import describe
 
@@ -148,12 +149,7 @@ class StartTrial(Keeper):
 
     def _reap(self) -> None:
         """Reap those that have ended; one that hangs in a disk stays until that answers."""
-        left = []
-        for pid in self._dying:
-            with contextlib.suppress(ChildProcessError):
-                if os.waitpid(pid, os.WNOHANG)[0] == 0:
-                    left.append(pid)
-        self._dying = left
+        self._dying = unreaped(self._dying)
 
 
 # --- in the child

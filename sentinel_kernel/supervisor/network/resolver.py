@@ -12,6 +12,7 @@ import time
 from sentinel_kernel.linux.process import close_descriptors, die_with_parent
 from sentinel_kernel.policy.network import plain_address
 from sentinel_kernel.record import MutableRecord
+from sentinel_kernel.supervisor.killed_children import unreaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Resolver:
             done(None)
         if late:
             self._hand_out()
-        self._dying = [pid for pid in self._dying if not _is_reaped(pid)]
+        self._dying = unreaped(self._dying)
 
     def close(self) -> None:
         """End them all, and tell nobody."""
@@ -149,14 +150,7 @@ class Resolver:
         one.sock.close()
         os.kill(one.pid, signal.SIGKILL)  # not reaped yet: the number is its own
         self._dying.append(one.pid)
-        self._dying = [pid for pid in self._dying if not _is_reaped(pid)]
-
-
-def _is_reaped(pid: int) -> bool:
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True
+        self._dying = unreaped(self._dying)
 
 
 def _read_answer(packet: bytes) -> tuple[bytes, ...] | None:
