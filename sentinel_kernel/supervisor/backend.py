@@ -69,7 +69,10 @@ class Backend:
     """A descriptor of the group that the sandbox is to be made in, or -1."""
 
     throttles = False
-    """Whether a share of processor time is kept by the Linux kernel."""
+    """Whether a share of processor time is kept by the Linux kernel, which knows a weight of the sandbox then."""
+
+    nice = 0
+    """The weight that the sandbox is made with, as a nice value."""
 
     io_obstacle = "controller"
     """What is missing for a limit of a disk's speed: the "controller", a "disk" that takes one, or nothing ("")."""
@@ -94,6 +97,10 @@ class Backend:
         """
         del sizes, processors
         return []
+
+    def weigh(self, nice: int) -> None:
+        """Have the sandbox weigh as much as a process of this nice value, where ``throttles``. Raises OSError."""
+        self.nice = nice
 
     def usage(self) -> Usage | None:
         """Return what is used, or None where nobody counts it."""
@@ -155,6 +162,12 @@ class GroupBackend(Backend):
                 self._leaf.write("io.max", f"{device} {speeds}")
         return full
 
+    def weigh(self, nice: int) -> None:
+        """As told there."""
+        if nice != self.nice and self.throttles:
+            self._leaf.write("cpu.weight.nice", str(nice))
+        self.nice = nice
+
     def usage(self) -> Usage:
         """As told there."""
         memory = self._leaf.counts("memory.stat")
@@ -201,6 +214,8 @@ class Backends:
         self._detail = ""
         self._remedy = ""
         self._known = ""
+        self.nice = 0
+        """What the next sandbox is to weigh."""
 
     def make(self, wanted: str, folders: tuple[str, ...] = ()) -> Backend:
         """Return a back end for one sandbox whose files lie in ``folders``.
@@ -209,6 +224,11 @@ class Backends:
             UnsupportedHost: the ``wanted`` one (SENTINEL_LIMITS_BACKEND) is not to be had here, or is none of ours.
 
         """
+        backend = self._make(wanted, folders)
+        backend.weigh(self.nice)
+        return backend
+
+    def _make(self, wanted: str, folders: tuple[str, ...]) -> Backend:
         wanted = wanted or "auto"
         if wanted not in CHOICES:
             raise UnsupportedHost(
