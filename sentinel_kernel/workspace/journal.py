@@ -79,6 +79,8 @@ class Journal:
         """Whether there was more than is kept track of, when it was followed, and when it was noted."""
         self._brought_back: set[Path] = set()
         """Where cells see by an undo what stayed before, until that is followed: another file than then."""
+        self._announced: set[Path] = set()
+        """Where the undo that is under way may bring such back."""
         self._next = 0
         self._file = JournalFile(history, writer)
         self._read(stamp)
@@ -134,7 +136,7 @@ class Journal:
                 old = self._copied(layers[layer], change)
             following[layer, path] = replace(old, stays=stays) if stays != old.stays else old
         self.seen, self._following = following, {}
-        self._brought_back.clear()
+        self._brought_back, self._announced = set(), set()
         self._cut, self._cut_now = self._cut_now or may_be_cut(now), False
         self.lost = False
         self.stamp += 1
@@ -159,8 +161,20 @@ class Journal:
 
     @property
     def unmarked(self) -> bool:
-        """Whether anything is held that stays by the rule of the last look, and is not known to."""
-        return self.holds and not all(seen.stays for seen in self.seen.values())
+        """Whether anything is held that stays by the rule of the last look or an undo, and is not known to."""
+        return bool(self._brought_back) or (self.holds and not all(seen.stays for seen in self.seen.values()))
+
+    def announce(self, step: Step) -> None:
+        """Write down what an undo of ``step`` may bring back that stays, as this process may end before it is followed.
+
+        Raises:
+            OSError: neither that nor that nothing is known any more could be written down.
+
+        """
+        before = {(entry.layer, entry.path): entry.before for entry in step.entries}
+        self._announced = {path for path, seen in before.items() if seen is not None and seen.stays}
+        if self._announced and not self.write():
+            self._file.drop()  # the next process knows nothing then, and lets nothing out that it finds
 
     def brought_back(self, path: Path, before: Seen) -> None:
         """Note that an undo has put there what cells saw before."""
@@ -319,6 +333,7 @@ class Journal:
             "incomplete": self.incomplete,
             "cut": self._cut,
             "holds": self.holds,
+            "brought_back": [*self._brought_back | self._announced],
             "own": [[*path, key] for path, key in self.own.items()],
             "seen": [[*path, plain_of(seen)] for path, seen in self.seen.items()],
         }
@@ -360,6 +375,7 @@ class Journal:
             Step(cell, [entry_of(fields) for fields in entries]) for cell, entries in document["steps"]
         ]
         self.own = {(layer, path): key_in(key) for layer, path, key in document["own"]}
+        self._brought_back = {(layer, path) for layer, path in document["brought_back"]}
         self._next = int(document["next"])
         self.stamp = int(document["stamp"])
         self.incomplete = bool(document["incomplete"])

@@ -40,9 +40,16 @@ def undo(
 
     A file that was committed by itself is removed from the host as well, unless it is another there by now. ``keep``
     is called for each path whose file will be another, or gone.
+
+    Raises:
+        OSError: what is to be brought back can't be written down; nothing was taken back.
+
     """
     outcome = Outcome()
-    step = journal.steps.pop()
+    step = journal.steps[-1]
+    journal.announce(step)
+    # Where the journal was too long, that has dropped the step.
+    journal.steps = [one for one in journal.steps if one is not step]
     outcome.cell = step.cell
     if step.is_commit:
         return _undo_commit(layers, journal, step, keep, outcome)

@@ -20,6 +20,7 @@ from sentinel_kernel.workspace.cell_end import CellEnds
 from sentinel_kernel.workspace.deleted_folder import contents_of
 from sentinel_kernel.workspace.host_folder import sweep_below
 from sentinel_kernel.workspace.journal import Journal
+from sentinel_kernel.workspace.journal_file import JournalFile
 from sentinel_kernel.workspace.request import FilesRequest
 from sentinel_kernel.workspace.store import StoreSettings
 from sentinel_kernel.workspace.undoing import undo
@@ -148,6 +149,56 @@ def test_what_an_undo_brought_back_stays_held_whatever_becomes_of_the_rest_of_th
     assert (upper / "a.csv").read_text() == "strict"
     assert rules.cell("new") == set()
     assert rules.cell("new") == set()
+
+
+@pytest.mark.parametrize("room", [True, False])
+@pytest.mark.parametrize("how", ["a commit", "a cell", "a dry run", "a deletion in a dry run"])
+def test_what_an_undo_brought_back_stays_held_though_the_process_is_killed_behind_it(
+    rules: Rules,
+    workspace: Workspace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    room: bool,
+) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    (upper / "a.csv").write_text("strict")
+    rules.cell("none")
+    if how == "a commit":
+        rules.person("commit", "a.csv")
+    elif how == "a cell":
+        (upper / "a.csv").write_text("by the new rule")
+        assert rules.cell("new") == {"a.csv"}
+    else:
+        rules.person("trial_begin")
+        (upper / "a.csv").unlink()
+        if how == "a dry run":
+            (upper / "a.csv").write_text("dry")
+
+    def killed(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            with monkeypatch.context() as now:
+                now.setattr(Journal, "follow", killed)
+                if not room:
+                    now.setattr(JournalFile, "_write", lambda *_: False)
+                rules.person("trial_end" if "dry" in how else "undo")
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert (upper / "a.csv").read_text() == "strict"
+    assert not (lower / "a.csv").exists()
+    history = os.open(tmp_path / "history", os.O_RDONLY | os.O_DIRECTORY)
+    workspace.journal = Journal(history, None, workspace.journal.stamp)
+    assert workspace.journal.lost is not room
+    for _ in range(2):
+        assert rules.cell("new") == set()
+    (upper / "a.csv").write_text("written from then on")  # positive control
+    assert rules.cell("new") == {"a.csv"}
+    os.close(history)
 
 
 def test_what_could_not_be_saved_stays_held_once_a_stricter_rule_held_it(
