@@ -14,11 +14,12 @@ from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace import person_commit
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.agreeing import Asking
+from sentinel_kernel.workspace.bounds import Bounds
 from sentinel_kernel.workspace.change import as_own
 from sentinel_kernel.workspace.commit import Outcome, commit, settle
 from sentinel_kernel.workspace.difference import READ_BYTES, difference
 from sentinel_kernel.workspace.launching import LOOKS_SECONDS, Looks, with_reason
-from sentinel_kernel.workspace.listing import Bounds, changes
+from sentinel_kernel.workspace.listing import changes
 from sentinel_kernel.workspace.matching import Matching
 from sentinel_kernel.workspace.nearby import unknown, unmet
 from sentinel_kernel.workspace.reading import head, open_version
@@ -26,6 +27,7 @@ from sentinel_kernel.workspace.taken_back import TakenBack
 from sentinel_kernel.workspace.taking_back import discard
 from sentinel_kernel.workspace.tracked import Tracked
 from sentinel_kernel.workspace.undoing import undo
+from sentinel_kernel.workspace.unseen import note_missed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ class Workspace(MutableRecord):
         for change in self.walk(looks=False):
             if not found.take(change):
                 self.journal.incomplete = True
+        note_missed(found, self.bounds.missed, self.journal.seen, self.layers)
         return found
 
 
@@ -114,8 +117,8 @@ def answer(workspace: Workspace, wanted: FilesRequest, told: Callable[[int, int,
         "undo": _undo,
         "export": _export,
         "count": _count,
-        "trial_begin": _trial_begin,
-        "trial_end": _trial_end,
+        "trial_begin": _trial,
+        "trial_end": _trial,
     }
     return {"ok": True, **answering[wanted.do](workspace, wanted, told)}
 
@@ -364,23 +367,17 @@ def _count(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
     }
 
 
-def _trial_begin(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
+def _trial(workspace: Workspace, wanted: FilesRequest, _told: object) -> Json:
     from sentinel_kernel.workspace import trial  # noqa: PLC0415 - for dry runs alone
 
-    return trial.begin(workspace)
-
-
-def _trial_end(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
-    from sentinel_kernel.workspace import trial  # noqa: PLC0415 - as above
-
-    return trial.end(workspace)
+    return trial.begin(workspace) if wanted.do == "trial_begin" else trial.end(workspace)
 
 
 def _dealt_with(workspace: Workspace, but: Step | None = None) -> None:
     """What the person has committed or discarded is no cell's doing any more, only that of the step ``but``."""
     now = workspace.held()
     journal = workspace.journal
-    journal.forget((path for path in journal.seen if path not in now), but)
+    journal.forget((path for path in journal.seen if path not in now and path not in now.unseen), but)
     journal.follow(now, workspace.layers)
 
 

@@ -15,6 +15,7 @@ from sentinel_kernel.workspace.person_commit import relinked
 from sentinel_kernel.workspace.saving import MAXIMUM_FILES
 from sentinel_kernel.workspace.store import GRACE_SECONDS, retain, room
 from sentinel_kernel.workspace.tracked import Tracked
+from sentinel_kernel.workspace.unseen import note_missed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class CellEnds:
         """Commit to and note of ``workspace``; ``store`` is where what is held would be saved."""
         self._workspace = workspace
         self._store = store
-        self._now: dict[Path, Change] = {}
+        self._now = Tracked()
         self._committed: list[Path] = []
         self._risk = ""
         self._as_followed = False
@@ -56,6 +57,7 @@ class CellEnds:
             found.add(self._workspace.layers[change.layer], change)
             if not now.take(change):
                 journal.incomplete = True
+        note_missed(now, self._workspace.bounds.missed, journal.seen, self._workspace.layers)
         unknown = journal.lost
         step = journal.note(str(message.get("cell") or ""), now)
         outcome = Outcome()
@@ -68,8 +70,10 @@ class CellEnds:
             committed = self._commit(now, outcome, told)
             journal.placed(committed)
         self._committed = list(committed)
-        self._as_followed = not (step or unknown or committed or journal.wanted_bytes or journal.unmarked)
-        self._now = {path: change for path, change in now.items() if path not in committed}
+        self._as_followed = not (
+            step or unknown or committed or journal.wanted_bytes or journal.unmarked(now)
+        )
+        self._now = now.but(committed)
         layers = self._workspace.layers
         # Files are told of.
         folders = {layers[layer].shown(path) for layer, path in committed if now[layer, path].is_folder}

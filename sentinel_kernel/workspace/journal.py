@@ -26,7 +26,8 @@ from sentinel_kernel.workspace.journal_records import (
 )
 from sentinel_kernel.workspace.layer import folder_of, open_plain
 from sentinel_kernel.workspace.sparse import copy_content
-from sentinel_kernel.workspace.tracked import MOST_PATHS, may_be_cut
+from sentinel_kernel.workspace.tracked import MOST_PATHS, lies_in, may_be_cut
+from sentinel_kernel.workspace.unseen import BroughtBack, Unseen, unseen_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.workspace.change import Change
     from sentinel_kernel.workspace.journal_records import Key, Path
     from sentinel_kernel.workspace.layer import Layer
+    from sentinel_kernel.workspace.tracked import Tracked
 
 MOST_STEPS = 50
 _OWN_CHARACTERS = 400  # files with longer paths are written again once the person has said so
@@ -77,10 +79,9 @@ class Journal:
         """What cells did before is not known; until the next look, which takes what is held for nobody's doing."""
         self._cut = self._cut_now = False
         """Whether there was more than is kept track of, when it was followed, and when it was noted."""
-        self._brought_back: set[Path] = set()
-        """Where cells see by an undo what stayed before, until that is followed: another file than then."""
-        self._announced: set[Path] = set()
-        """Where the undo that is under way may bring such back."""
+        self._unseen = Unseen()
+        """When it was followed."""
+        self._brought_back = BroughtBack()
         self._next = 0
         self._file = JournalFile(history, writer)
         self._read(stamp)
@@ -104,12 +105,13 @@ class Journal:
         self._cut_now = may_be_cut(now)
         for (layer, path), change in now.items():
             before = self.seen.get((layer, path))
-            if before is None and self._cut:
-                continue  # it may have been there, beyond what is kept track of
+            if before is None and (self._cut or lies_in((layer, path), self._unseen.places)):
+                continue  # it may have been there, beyond what is kept track of or could be read
             if before is None or (before.kind, before.key) != (change.kind, change.cell_key):
                 step.entries.append(Entry(layer, path, before, change.cell_key, is_folder=change.is_folder))
+        unseen = unseen_in(now)
         for (layer, path), before in self.seen.items():
-            if (layer, path) not in now and not self._cut_now:
+            if (layer, path) not in now and not self._cut_now and (layer, path) not in unseen:
                 step.entries.append(Entry(layer, path, before, (0, 0, 0, 0), is_folder=before.is_folder))
         if not step.entries:
             return None
@@ -135,9 +137,12 @@ class Journal:
             if old is None or (old.kind, old.key) != (change.kind, change.cell_key):
                 old = self._copied(layers[layer], change)
             following[layer, path] = replace(old, stays=stays) if stays != old.stays else old
+        for one in unseen_in(now):
+            following[one] = replace(self.seen[one], stays=self.holds or self.seen[one].stays)
         self.seen, self._following = following, {}
-        self._brought_back, self._announced = set(), set()
         self._cut, self._cut_now = self._cut_now or may_be_cut(now), False
+        self._unseen.follow(now, holds=self.holds or self.lost)
+        self._brought_back.follow(now, self._unseen, cut=self._cut)
         self.lost = False
         self.stamp += 1
         self._trim()
@@ -156,13 +161,13 @@ class Journal:
         if path in self._brought_back:
             return True
         if seen is None:
-            return self.lost or (self._cut and self.holds)
+            return self.lost or (self._cut and self.holds) or self._unseen.stays(path)
         return seen.stays and seen.key == change.cell_key  # whatever the host has there by now
 
-    @property
-    def unmarked(self) -> bool:
-        """Whether anything is held that stays by the rule of the last look or an undo, and is not known to."""
-        return bool(self._brought_back) or (self.holds and not all(seen.stays for seen in self.seen.values()))
+    def unmarked(self, now: Tracked) -> bool:
+        """Tell whether by the look that found ``now`` anything stays, or could not be seen, that is not known to."""
+        known = self._unseen.knows(now, holds=self.holds) and not self._brought_back
+        return not known or (self.holds and not all(seen.stays for seen in self.seen.values()))
 
     def announce(self, step: Step) -> None:
         """Write down what an undo of ``step`` may bring back that stays, as this process may end before it is followed.
@@ -171,9 +176,7 @@ class Journal:
             OSError: neither that nor that nothing is known any more could be written down.
 
         """
-        before = {(entry.layer, entry.path): entry.before for entry in step.entries}
-        self._announced = {path for path, seen in before.items() if seen is not None and seen.stays}
-        if self._announced and not self.write():
+        if self._brought_back.announce(step) and not self.write():
             self._file.drop()  # the next process knows nothing then, and lets nothing out that it finds
 
     def brought_back(self, path: Path, before: Seen) -> None:
@@ -333,7 +336,8 @@ class Journal:
             "incomplete": self.incomplete,
             "cut": self._cut,
             "holds": self.holds,
-            "brought_back": [*self._brought_back | self._announced],
+            "unseen": self._unseen.plain(),
+            "brought_back": self._brought_back.plain(),
             "own": [[*path, key] for path, key in self.own.items()],
             "seen": [[*path, plain_of(seen)] for path, seen in self.seen.items()],
         }
@@ -375,7 +379,8 @@ class Journal:
             Step(cell, [entry_of(fields) for fields in entries]) for cell, entries in document["steps"]
         ]
         self.own = {(layer, path): key_in(key) for layer, path, key in document["own"]}
-        self._brought_back = {(layer, path) for layer, path in document["brought_back"]}
+        self._brought_back = BroughtBack(document["brought_back"])
+        self._unseen = Unseen(document["unseen"])
         self._next = int(document["next"])
         self.stamp = int(document["stamp"])
         self.incomplete = bool(document["incomplete"])

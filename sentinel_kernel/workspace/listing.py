@@ -13,12 +13,13 @@ import stat
 from sentinel_kernel.linux.birth import birth_ns
 from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.policy import committable
-from sentinel_kernel.record import MutableRecord, fresh
+from sentinel_kernel.record import MutableRecord
 from sentinel_kernel.workspace import change as kinds
+from sentinel_kernel.workspace.bounds import Bounds
 from sentinel_kernel.workspace.change import Change
 from sentinel_kernel.workspace.deleted_folder import contents_of
 from sentinel_kernel.workspace.giving_up import Settled
-from sentinel_kernel.workspace.launching import Looks, why_new_waits
+from sentinel_kernel.workspace.launching import why_new_waits
 from sentinel_kernel.workspace.layer import MAXIMUM_DEPTH, MAXIMUM_PATH_BYTES, open_plain, status_of
 from sentinel_kernel.workspace.marks import (
     committed_as,
@@ -42,23 +43,6 @@ _LOOKED_AT = 4096
 _FOLDER = os.O_DIRECTORY
 _ABSENT = (0, 0, 0, 0)
 _MOST_SETTLED = 1000
-
-
-class Bounds(MutableRecord):
-    """What one listing may take, and what lay beyond it."""
-
-    entries: int = 1_000_000
-    """Files and folders that are looked at."""
-    compared_bytes: int = 1 << 30
-    """Read of files that are as long as the host's: to tell whether they differ at all."""
-    looks: Looks = fresh(default_factory=Looks)
-    """Into new files, for ``autocommit`` and ``waits``."""
-    left_out: int = 0
-    """How many were not looked at: beyond these bounds, or too deep."""
-    unreadable: int = 0
-    """How many folders could not be entered."""
-    settled: list[tuple[str, Settled]] = fresh(default_factory=list)
-    """Layer and path of what is no change and still in the upper layer: to be given up (giving_up.py)."""
 
 
 class _Level(MutableRecord):
@@ -121,17 +105,18 @@ class _Walk:
                 continue
             self._bounds.entries -= 1
             if self._bounds.entries < 0:
-                self._bounds.left_out += 1
+                self._bounds.leave_out(self._layer.name)
                 return
             try:
                 yield from self._entry(level, name)
-            except OSError:
-                self._bounds.unreadable += 1  # gone or changed since it was named, or not to be read
+            except OSError as error:  # gone or changed since it was named, or not to be read
+                path = f"{level.path}/{name}" if level.path else name
+                self._bounds.could_not_read(self._layer.name, path, error)
 
     def _enter(self, path: str, upper: int, lower: int, name: str, refused: str) -> None:
         """Go into the folder ``name``. Raises OSError."""
         if len(self._levels) >= MAXIMUM_DEPTH or len(os.fsencode(path)) > MAXIMUM_PATH_BYTES:
-            self._bounds.left_out += 1
+            self._bounds.leave_out(self._layer.name, path)
             return
         inside = open_beneath(upper, name, os.O_RDONLY | _FOLDER)
         outside = -1
@@ -262,14 +247,14 @@ class _Walk:
         made = birth_ns(level.upper, "") or os.fstat(level.upper).st_ctime_ns
         try:
             listed = open_beneath(level.lower, ".", os.O_RDONLY | _FOLDER)
-        except OSError:
-            self._bounds.unreadable += 1
+        except OSError as error:
+            self._bounds.could_not_read(self._layer.name, level.path, error)
             return
         try:
             for name in _names(listed):
                 self._bounds.entries -= 1
                 if self._bounds.entries < 0:
-                    self._bounds.left_out += 1
+                    self._bounds.leave_out(self._layer.name)
                     return
                 lower = status_of(listed, name)
                 # What came to the host's folder later was never seen by the cell, nor deleted.
@@ -277,8 +262,8 @@ class _Walk:
                     continue
                 path = f"{level.path}/{name}" if level.path else name
                 yield self._deleted(level, path, lower, None, conflict=False)
-        except OSError:
-            self._bounds.unreadable += 1
+        except OSError as error:
+            self._bounds.could_not_read(self._layer.name, level.path, error)
         finally:
             os.close(listed)
 

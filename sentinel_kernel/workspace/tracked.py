@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from sentinel_kernel.workspace.change import Change
 
@@ -26,6 +26,10 @@ class Tracked(dict["Path", "Change"]):
         self._left = _MOST_CHARACTERS
         self.cut = False
         """Whether there was more."""
+        self.missed: frozenset[Path] = frozenset()
+        """Where nobody could see what is held, as of Bounds."""
+        self.unseen: frozenset[Path] = frozenset()
+        """What was held there: it is not known to be gone."""
 
     def take(self, change: Change) -> bool:
         """Keep track of one more; False where that is too much."""
@@ -35,6 +39,25 @@ class Tracked(dict["Path", "Change"]):
             return False
         self[change.layer, change.path] = change
         return True
+
+    def but(self, paths: Collection[Path]) -> Tracked:
+        """Return it without ``paths``."""
+        rest = Tracked()
+        rest.update((path, change) for path, change in self.items() if path not in paths)
+        rest.cut, rest.missed, rest.unseen = self.cut, self.missed, self.unseen
+        return rest
+
+
+def lies_in(path: Path, places: Collection[Path]) -> bool:
+    """Tell whether ``path`` is one of ``places``, or below one."""
+    layer, name = path
+    while places:
+        if (layer, name) in places:
+            return True
+        if not name:
+            break
+        name = name.rpartition("/")[0]
+    return False
 
 
 def may_be_cut(now: Mapping[Path, Change]) -> bool:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.workspace.answering import Workspace
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal_records import Entry, Path
+    from sentinel_kernel.workspace.journal_records import Entry
+    from sentinel_kernel.workspace.tracked import Tracked
 
     Json = dict[str, Any]
 
@@ -83,9 +84,14 @@ def end(workspace: Workspace) -> Json:
     }
 
 
-def _count_left(workspace: Workspace, now: dict[Path, Change], done: Outcome) -> None:
-    """Count as failed what is there and was not: whoever goes on writes while it is taken back."""
+def _count_left(workspace: Workspace, now: Tracked, done: Outcome) -> None:
+    """Count as failed what is there and was not (whoever goes on writes meanwhile), and where nobody could look."""
     named = {(layer, path) for path, layer, _ in done.failed}
+    for layer, path in sorted(now.missed):
+        done.failed_count += 1
+        if len(done.failed) < asked.NAMED_PATHS:
+            of = workspace.layers[layer]
+            done.failed.append((of.shown(path) if path else of.path, layer, "unreadable"))
     for (layer, path), change in now.items():
         before = workspace.journal.seen.get((layer, path))
         shown = workspace.layers[layer].shown(path)
@@ -95,7 +101,7 @@ def _count_left(workspace: Workspace, now: dict[Path, Change], done: Outcome) ->
                 done.failed.append((shown, layer, "changed_meanwhile"))
 
 
-def _show(workspace: Workspace, entries: list[Entry], now: dict[Path, Change], shown: Json) -> None:
+def _show(workspace: Workspace, entries: list[Entry], now: Tracked, shown: Json) -> None:
     """Fill in the entries and differences, as many as fit."""
     shown["count"] = len(entries)
     size = 0

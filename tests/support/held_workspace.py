@@ -298,7 +298,8 @@ class _Work:
 
     def _meant(self) -> Any:
         from sentinel_kernel.policy.committable import Surroundings
-        from sentinel_kernel.workspace.listing import Bounds, changes
+        from sentinel_kernel.workspace.bounds import Bounds
+        from sentinel_kernel.workspace.listing import changes
 
         self._bounds = Bounds(**self._message.get("bounds", {}))
         below = self._message.get("below", "")

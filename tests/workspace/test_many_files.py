@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sentinel_kernel.supervisor.files_process import MEMORY_BYTES
-from sentinel_kernel.workspace.listing import Bounds
+from sentinel_kernel.workspace.bounds import Bounds
 from sentinel_kernel.workspace.saving import MAXIMUM_FILES
 
 DRIVER = Path(__file__).parent / "drivers" / "many_files.py"

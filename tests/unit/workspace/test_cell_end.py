@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import re
 import shutil
 import signal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +18,7 @@ from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.policy.committable import VERSION_CONTROL, Surroundings, why_asked
 from sentinel_kernel.policy.launch_keys import says_what_to_run
 from sentinel_kernel.workspace import answering, cell_end, host_folder, launching, layer, listing
+from sentinel_kernel.workspace.bounds import Bounds
 from sentinel_kernel.workspace.cell_end import CellEnds
 from sentinel_kernel.workspace.deleted_folder import contents_of
 from sentinel_kernel.workspace.host_folder import sweep_below
@@ -26,6 +29,7 @@ from sentinel_kernel.workspace.store import StoreSettings
 from sentinel_kernel.workspace.undoing import undo
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from sentinel_kernel.workspace.answering import Workspace
@@ -84,6 +88,8 @@ class Rules:
     def __init__(self, workspace: Workspace, tmp_path: Path) -> None:
         self._workspace = workspace
         self._ends = ends_of(workspace, tmp_path)
+        self._history = tmp_path / "history"
+        self._opened: list[int] = []
 
     def cell(self, rule: str) -> set[str]:
         """Let a cell end; return what was committed by itself."""
@@ -100,10 +106,22 @@ class Rules:
             return self.person(do, *paths, answers=yes, seen=told["seen"])
         return told
 
+    def process_again(self) -> None:
+        """Let another process read the journal, as it rests between cells, or was killed."""
+        self._opened.append(os.open(self._history, os.O_RDONLY | os.O_DIRECTORY))
+        self._workspace.journal = Journal(self._opened[-1], None, self._workspace.journal.stamp)
+
+    def close(self) -> None:
+        """Release what such processes had open."""
+        for descriptor in self._opened:
+            os.close(descriptor)
+
 
 @pytest.fixture
-def rules(workspace: Workspace, tmp_path: Path) -> Rules:
-    return Rules(workspace, tmp_path)
+def rules(workspace: Workspace, tmp_path: Path) -> Iterator[Rules]:
+    made = Rules(workspace, tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize("how", ["a commit", "a cell", "a dry run", "a deletion in a dry run"])
@@ -191,14 +209,126 @@ def test_what_an_undo_brought_back_stays_held_though_the_process_is_killed_behin
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     assert (upper / "a.csv").read_text() == "strict"
     assert not (lower / "a.csv").exists()
-    history = os.open(tmp_path / "history", os.O_RDONLY | os.O_DIRECTORY)
-    workspace.journal = Journal(history, None, workspace.journal.stamp)
+    rules.process_again()
     assert workspace.journal.lost is not room
     for _ in range(2):
         assert rules.cell("new") == set()
     (upper / "a.csv").write_text("written from then on")  # positive control
     assert rules.cell("new") == {"a.csv"}
-    os.close(history)
+
+
+@pytest.fixture(params=["an error", "a bound"])
+def blind(request: pytest.FixtureRequest) -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """Return what keeps a look from seeing what is in the folder ``o``, for as long as it is entered."""
+
+    @contextlib.contextmanager
+    def kept() -> Iterator[None]:
+        def opened(folder: int, path: str, flags: int) -> int:
+            if path == "o" and flags & os.O_DIRECTORY:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return open_beneath(folder, path, flags)
+
+        with pytest.MonkeyPatch.context() as now:
+            if request.param == "an error":
+                now.setattr(listing, "open_beneath", opened)
+            else:
+                now.setattr(answering, "Bounds", partial(Bounds, entries=1))
+            yield
+
+    return kept
+
+
+def test_what_one_look_could_not_see_is_not_gone_and_then_new(
+    rules: Rules, workspace: Workspace, tmp_path: Path, blind: Callable[[], Any]
+) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    (upper / "o").mkdir()
+    (upper / "o" / "a.csv").write_text("strict")
+    rules.cell("none")
+    (upper / "o" / "b.py").write_text("by the new rule")
+    rules.cell("new")
+    (upper / "o" / "c.py").write_text("by the new rule")
+    rules.cell("new")
+    steps = [[entry.path for entry in step.entries] for step in workspace.journal.steps]
+    assert "o/c.py" in steps[-1]
+    for again in (False, True):
+        if again:
+            (upper / "a.py").write_text("for the person to discard")
+            rules.cell("new")
+        with blind():
+            assert rules.cell("new") == set()
+            if again:
+                rules.process_again()
+                rules.person("discard", "a.py")
+        assert rules.cell("new") == set()
+        assert [[entry.path for entry in step.entries] for step in workspace.journal.steps] == steps
+    assert list(lower.rglob("*.csv")) == []
+    rules.person("undo")
+    assert sorted(os.listdir(upper / "o")) == ["a.csv", "b.py"]
+    (upper / "o" / "b.csv").write_text("written from then on")  # positive control
+    assert rules.cell("new") == {"o/b.csv"}
+    (upper / "o" / "a.csv").unlink()  # and what is gone indeed is told so
+    rules.cell("new")
+    assert [entry.path for entry in workspace.journal.steps[-1].entries] == ["o/a.csv"]
+
+
+def test_what_came_unseen_by_a_stricter_rule_stays_held(
+    rules: Rules, workspace: Workspace, tmp_path: Path, blind: Callable[[], Any]
+) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    (upper / "o").mkdir()
+    (upper / "o" / "a.csv").write_text("strict")
+    with blind():
+        rules.cell("none")
+        rules.process_again()
+        assert rules.cell("new") == set()
+        rules.process_again()
+    for _ in range(2):
+        assert rules.cell("new") == set()
+    assert list(lower.iterdir()) == []
+    assert "o/a.csv" not in {entry.path for step in workspace.journal.steps for entry in step.entries}
+    with blind():
+        rules.cell("new")
+        (upper / "o" / "b.csv").write_text("unseen, by the new rule")
+        rules.cell("new")
+    assert rules.cell("new") == {"o/b.csv"}  # positive control
+
+
+def test_what_an_undo_brought_back_stays_held_where_the_next_look_can_not_see_it(
+    rules: Rules, workspace: Workspace, tmp_path: Path, blind: Callable[[], Any]
+) -> None:
+    (tmp_path / "upper" / "o").mkdir()
+    (tmp_path / "upper" / "o" / "a.csv").write_text("strict")
+    rules.cell("none")
+    (tmp_path / "upper" / "o" / "a.csv").write_text("by the new rule")
+    assert rules.cell("new") == {"o/a.csv"}
+    undo(workspace.layers, workspace.journal, workspace.held())  # and nothing is followed
+    assert (tmp_path / "upper" / "o" / "a.csv").read_text() == "strict"
+    with blind():
+        rules.cell("new")
+    for _ in range(2):
+        assert rules.cell("new") == set()
+    assert not (tmp_path / "lower" / "o" / "a.csv").exists()
+
+
+def test_a_dry_run_of_which_not_all_could_be_seen_was_not_all_taken_back(
+    rules: Rules, tmp_path: Path, blind: Callable[[], Any]
+) -> None:
+    (tmp_path / "upper" / "o").mkdir()
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / "upper" / "o" / name).write_text("before")
+    rules.cell("none")
+    for name in ("a.csv", "c.csv"):
+        rules.person("trial_begin")
+        (tmp_path / "upper" / "o" / name).write_text("dry")
+        if name == "a.csv":
+            assert rules.person("trial_end")["failed"]["count"] == 0  # positive control
+            assert (tmp_path / "upper" / "o" / "a.csv").read_text() == "before"
+            continue
+        with blind():
+            failed = rules.person("trial_end")["failed"]
+        assert failed["count"] == 1
+        assert [one["why"] for one in failed["paths"]] == ["unreadable"]
 
 
 def test_what_could_not_be_saved_stays_held_once_a_stricter_rule_held_it(

@@ -13,10 +13,11 @@ import time
 from sentinel_kernel.policy.committable import Surroundings
 from sentinel_kernel.supervisor.files_process import MEMORY_BYTES
 from sentinel_kernel.workspace.answering import Workspace, answer
+from sentinel_kernel.workspace.bounds import Bounds
 from sentinel_kernel.workspace.commit import Outcome, commit
 from sentinel_kernel.workspace.journal import Journal
 from sentinel_kernel.workspace.layer import Layer
-from sentinel_kernel.workspace.listing import Bounds, changes
+from sentinel_kernel.workspace.listing import changes
 from sentinel_kernel.workspace.request import FilesRequest
 from sentinel_kernel.workspace.saving import Source, new_name, save
 from sentinel_kernel.workspace.store import StoreSettings
