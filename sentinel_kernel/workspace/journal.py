@@ -207,6 +207,8 @@ class Journal:
                 self.own[path] = key
             if path in latest:
                 latest[path].committed = key
+            if person is not None and path in self.seen:
+                self.seen[path] = replace(self.seen[path], stays=False)  # it waited for this
 
     def put_back(self, path: Path, former: Key, key: Key) -> None:
         """Note that an undo has put the host's file of state ``former`` there again, in the state ``key``."""

@@ -29,7 +29,7 @@ class Tracked(dict["Path", "Change"]):
         self.missed: frozenset[Path] = frozenset()
         """Where nobody could see what is held, as of Bounds."""
         self.unseen: frozenset[Path] = frozenset()
-        """What was held there: it is not known to be gone."""
+        """What was held, was not found, and is not gone for that: it lies there, or the host has such a folder too."""
 
     def take(self, change: Change) -> bool:
         """Keep track of one more; False where that is too much."""

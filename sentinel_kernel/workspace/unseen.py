@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import stat
+
 from sentinel_kernel.workspace import change as kinds
-from sentinel_kernel.workspace.layer import is_absent
+from sentinel_kernel.workspace.layer import folder_of, is_absent, status_of
 from sentinel_kernel.workspace.tracked import Tracked, lies_in
 
 TYPE_CHECKING = False
@@ -90,15 +93,28 @@ class BroughtBack:
 def note_missed(
     now: Tracked, missed: Iterable[Path], seen: Mapping[Path, Seen], layers: Mapping[str, Layer]
 ) -> None:
-    """Note with what a look found where it could not see, and what of all that was ``seen`` may be there still."""
+    """Note with what a look found where it could not see, and what it did not find of ``seen`` that is not gone."""
     now.missed = frozenset(missed)
     now.unseen = frozenset(
         (layer, path)
         for (layer, path), one in seen.items()
         if (layer, path) not in now
-        and lies_in((layer, path), now.missed)
-        and (one.kind == kinds.DELETED or not is_absent(layers[layer].upper, path))
+        and (
+            one.kind == kinds.DELETED or not is_absent(layers[layer].upper, path)
+            if lies_in((layer, path), now.missed)
+            else one.stays and _is_that_folder(layers[layer], path, one)
+        )
     )
+
+
+def _is_that_folder(layer: Layer, path: str, seen: Seen) -> bool:
+    """Tell whether the cell's folder is there, and no change as the host has one of its name for as long."""
+    if not seen.is_folder or is_absent(layer.upper, path):
+        return False
+    with contextlib.suppress(OSError), folder_of(layer.upper, path) as at:
+        status = status_of(*at)
+        return status is not None and stat.S_ISDIR(status.st_mode) and status.st_ino == seen.key[0]
+    return True  # nobody can tell
 
 
 def unseen_in(now: Mapping[Path, Change]) -> frozenset[Path]:

@@ -346,15 +346,33 @@ def test_what_could_not_be_saved_stays_held_once_a_stricter_rule_held_it(
 
 
 def test_a_held_file_stays_held_while_the_host_has_one_of_its_name_and_after(
-    rules: Rules, tmp_path: Path
+    rules: Rules, workspace: Workspace, tmp_path: Path
 ) -> None:
-    (tmp_path / "upper" / "a.csv").write_text("strict")
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    (upper / "a.csv").write_text("strict")
+    for name in ("o", "gone", "p"):
+        (upper / name).mkdir()
+        (upper / name / "b.csv").write_text("strict")
     rules.cell("none")
-    (tmp_path / "lower" / "a.csv").write_text("the person's own")
+    (lower / "a.csv").write_text("the person's own")
+    for name in ("o", "gone"):
+        (lower / name).mkdir()
     assert rules.cell("new") == set()
-    (tmp_path / "lower" / "a.csv").unlink()
+    assert [step.cell for step in workspace.journal.steps] == ["1", "1"]  # that a.csv is another change
     assert rules.cell("new") == set()
-    assert rules.cell("new") == set()
+    shutil.rmtree(upper / "gone")
+    rules.process_again()
+    rules.person("commit", "p")
+    assert sorted(os.listdir(lower)) == ["a.csv", "gone", "o", "p"]
+    (lower / "a.csv").unlink()
+    for name in ("o", "gone"):
+        (lower / name).rmdir()
+    for _ in range(2):
+        assert rules.cell("new") == set()
+        assert os.listdir(lower) == ["p"]
+    (upper / "gone").mkdir()  # positive control
+    rules.cell("new")
+    assert sorted(os.listdir(lower)) == ["gone", "p"]
 
 
 def test_a_held_folder_stays_held_where_the_person_discards_something_in_it(
