@@ -162,7 +162,8 @@ class Journal:
             return True
         if seen is None:
             return self.lost or (self._cut and self.holds) or self._unseen.stays(path)
-        return seen.stays and seen.key == change.cell_key  # whatever the host has there by now
+        # Whatever the host has there by now, and its permissions and other names are, which its ctime tells of.
+        return seen.stays and seen.key[:3] == change.cell_key[:3]
 
     def unmarked(self, now: Tracked) -> bool:
         """Tell whether by the look that found ``now`` anything stays, or could not be seen, that is not known to."""

@@ -21,7 +21,11 @@ class Seen(Record):
     version: str = ""
     mode: int = 0o644
     stays: bool = False
-    """It was held so when nothing got out by itself: it waits for the person, whatever the rule is by now."""
+    """It was held so when nothing got out by itself: it waits for the person, whatever the rule is by now.
+
+    So is the same file (inode, size, mtime) whatever its permissions, and not what a cell makes of it by another rule:
+    one that it wrote or touched, nor one that it copied, linked or moved it to.
+    """
 
 
 class Entry(MutableRecord):

@@ -345,6 +345,25 @@ def test_what_could_not_be_saved_stays_held_once_a_stricter_rule_held_it(
     assert rules.cell("new") == {"b.csv"}
 
 
+def test_a_held_file_stays_held_with_other_permissions_and_under_its_name_where_it_gets_another(
+    rules: Rules, tmp_path: Path
+) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    (upper / "o").mkdir()
+    for name in ("a.csv", "b.csv", "o/c.csv"):
+        (upper / name).write_text("strict")
+    rules.cell("none")
+    (upper / "a.csv").chmod(0o600)
+    (upper / "o").chmod(0o700)
+    os.link(upper / "b.csv", upper / "other.csv")
+    os.link(upper / "o" / "c.csv", upper / "third.csv")
+    assert rules.cell("new") == {"other.csv", "third.csv"}  # the cell's own doing
+    assert rules.cell("new") == set()
+    assert sorted(os.listdir(lower)) == ["other.csv", "third.csv"]
+    os.utime(upper / "a.csv")  # positive control: as if it were written
+    assert rules.cell("new") == {"a.csv"}
+
+
 def test_a_held_file_stays_held_while_the_host_has_one_of_its_name_and_after(
     rules: Rules, workspace: Workspace, tmp_path: Path
 ) -> None:
