@@ -209,7 +209,7 @@ def _upload(arguments: argparse.Namespace) -> int:
     if not settings.url:
         raise SentinelError("SENTINEL_ARTIFACTS is no URL.", "Set it to one, as s3://bucket/folder.")
     one = _named(settings, arguments.name)
-    from sentinel_kernel.uploads import upload  # noqa: PLC0415 - a library that few have
+    from sentinel_kernel.uploads import note, upload  # noqa: PLC0415 - a library that few have
 
     try:
         place = upload(one, settings.url)
@@ -221,4 +221,8 @@ def _upload(arguments: argparse.Namespace) -> int:
             f"{one.name} was not copied to {settings.url}: {reason}.", "The files here stay where they are."
         ) from None
     print(f"{one.name} was copied to {place}.")
+    try:
+        note(one, place)
+    except OSError as error:
+        print(f"That could not be noted beside the files here: {error}.", file=sys.stderr)
     return 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def upload(one: Artifact, url: str) -> str:
-    """Copy the artifact below ``url`` and note it there; return where it is.
+    """Copy the artifact below ``url``; return where it is.
 
     Raises:
         SentinelError: fsspec is not installed.
@@ -39,11 +39,29 @@ def upload(one: Artifact, url: str) -> str:
             path = os.path.join(folder, name)
             if os.path.isfile(path) and not os.path.islink(path) and name not in _OWN:
                 files.put_file(path, f"{place}/{name}")
-    where = f"{url.rstrip('/')}/{one.name}"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(os.path.join(one.path, store.UPLOAD_FAILED))
-    store.write_word(one.path, store.UPLOADED, where)
-    return where
+    return f"{url.rstrip('/')}/{one.name}"
+
+
+def note(one: Artifact, where: str) -> None:
+    """Note that the artifact was copied to ``where``; where that can't be, nothing says that it was not.
+
+    Raises:
+        OSError: there is no room for it.
+
+    """
+    word = os.path.join(one.path, store.UPLOAD_FAILED)
+    try:
+        # Over the word of a copy that did not end: a full disk has no room for another file.
+        with open(word, "r+", encoding="utf-8") as file:
+            file.write(where)
+            file.truncate()
+        os.rename(word, os.path.join(one.path, store.UPLOADED))
+    except FileNotFoundError:
+        store.write_word(one.path, store.UPLOADED, where)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(word)
+        raise
 
 
 _OWN = frozenset({"untold", store.LEAVING, store.UPLOADED, store.UPLOAD_FAILED})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import sys
@@ -15,6 +16,7 @@ from waiting import wait_until
 from sentinel_kernel import cli, uploads
 from sentinel_kernel.kernel.settings import read_settings
 from sentinel_kernel.kernel.words import about_places, about_settings
+from sentinel_kernel.workspace import store
 from sentinel_kernel.workspace.store import MANIFEST, UPLOAD_FAILED, UPLOADED, artifacts
 from sentinel_kernel.workspace.uploading import obstacle, start_upload
 
@@ -68,6 +70,40 @@ def test_a_copy_is_started_though_the_disk_has_no_room_for_a_word(
     assert artifacts(str(saved.parent))[0].upload_failed == ""  # positive control
     word.touch()  # what is left of a word that there is no room for
     assert "cut off" in artifacts(str(saved.parent))[0].upload_failed
+
+
+@pytest.mark.parametrize("full", ["for another file", "for a word"])
+def test_a_whole_copy_is_one_though_the_disk_has_no_room_for_a_word(
+    saved: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    full: str,
+) -> None:
+    word, url = saved / UPLOAD_FAILED, f"file://{tmp_path}/there"
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", url)
+
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if full == "for a word":
+        word.symlink_to("/dev/full")
+    else:
+        word.write_text(
+            "cut off, in more words than the URL of where it was copied to has, so that some may be left"
+        )
+    with monkeypatch.context() as now:
+        now.setattr(store, "write_word", no_room)
+        assert cli.main(["artifacts", "upload", NAME]) == 0
+    shown = capsys.readouterr()
+    assert f"{NAME} was copied to {url}/{NAME}." in shown.out
+    assert ("could not be noted" in shown.err) == (full == "for a word")
+    assert (tmp_path / "there" / NAME / "files" / "a.csv").read_text() == "1"
+    (one,) = artifacts(str(saved.parent))
+    assert (one.uploaded, one.upload_failed) == ("" if full == "for a word" else f"{url}/{NAME}", "")
+    word.unlink(missing_ok=True)
+    assert cli.main(["artifacts", "upload", NAME]) == 0  # positive control, and without a word of before
+    assert artifacts(str(saved.parent))[0].uploaded == f"{url}/{NAME}"
 
 
 def test_who_copies_has_the_memory_that_who_started_it_does_without(
