@@ -68,7 +68,7 @@ class Files(Keeper):
         self._ending = self._begin_waits = False
         self._quiet = QuietLooks()
         self._runs = False  # whether a cell does
-        self._cell = ""  # which ended last
+        self._cell = ""  # which ended last, if it has a number
         self._settles_change = False  # whether the end that is dealt with is of a cell that changed something
         self._until = self._last_work = 0.0
         self._trial = ""  # how far a dry run is: begun (no cell runs yet), runs, or left (to be taken back)
@@ -152,7 +152,7 @@ class Files(Keeper):
             return
         if (usage := usage_of(self._current, self._history)) is None:
             return
-        cell = self._cell = str(message.get("execution_count") or self._cell)[:28]
+        cell = self._cell = str(message.get("execution_count") or "")[:28]
         if self._settle is not None and self._settles_change:
             # The copies that are being made still change both numbers: what this cell did is told when they are done.
             self._quiet.put_off(cell)

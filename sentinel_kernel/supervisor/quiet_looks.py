@@ -21,8 +21,8 @@ class QuietLooks:
 
     def __init__(self) -> None:
         """Put off none yet."""
-        self._first = ""
-        self._last = ""
+        self._first = self._last = ""
+        self._named = True
         self._since: float | None = None
         self._due = 0.0
 
@@ -37,19 +37,28 @@ class QuietLooks:
         if self._since is None:
             self._since, self._first = now, cell
         self._last, self._due = cell, now + _PAUSE_SECONDS
+        self._named = self._named and bool(cell)
         return now < self._since + _MOST_SECONDS
 
     def due_seconds(self) -> float | None:
         """Return when the pause is long enough; None: nothing was put off."""
         return None if self._since is None else max(0.0, self._due - time.monotonic())
 
-    def take(self, cell: str = "") -> str:
-        """Return which cells a look is for that is done now, behind ``cell`` too; none is put off any more."""
-        first, last = self._first or cell, cell or self._last
+    def take(self, cell: str | None = None) -> str:
+        """Return which cells a look is for that is done now, behind ``cell`` too; none is put off any more.
+
+        Nothing where one of them has no number: nobody could tell what is that one's doing.
+        """
+        if cell is not None:
+            self.put_off(cell)
+        first, last, named = self._first, self._last, self._named
         self.forget()
+        if not named:
+            return ""
         return first if first == last else f"{first}-{last}"
 
     def forget(self) -> None:
         """There is nothing to look at any more."""
         self._first = self._last = ""
+        self._named = True
         self._since = None

@@ -18,11 +18,11 @@ from sentinel_kernel.workspace.journal_records import (
     Entry,
     Seen,
     Step,
-    entry_of,
-    fields_of,
     key_in,
+    parts_of,
     plain_of,
     seen_of,
+    step_of,
 )
 from sentinel_kernel.workspace.layer import folder_of, open_plain
 from sentinel_kernel.workspace.sparse import copy_content
@@ -344,7 +344,7 @@ class Journal:
             "own": [[*path, key] for path, key in self.own.items()],
             "seen": [[*path, plain_of(seen)] for path, seen in self.seen.items()],
         }
-        steps = [_ENCODE([step.cell, [fields_of(entry) for entry in step.entries]]) for step in self.steps]
+        steps = [_ENCODE(parts_of(step)) for step in self.steps]
         start = _ENCODE(head)
         size = len(start) + sum(map(len, steps))
         while steps and size > MOST_BYTES - _ENVELOPE_BYTES:
@@ -378,9 +378,7 @@ class Journal:
     def _load(self, document: dict[str, Any]) -> None:
         seen = {(layer, path): seen_of(one) for layer, path, one in document["seen"]}
         self.seen = {path: one for path, one in seen.items() if one is not None}
-        self.steps = [
-            Step(cell, [entry_of(fields) for fields in entries]) for cell, entries in document["steps"]
-        ]
+        self.steps = [step_of(parts) for parts in document["steps"]]
         self.own = {(layer, path): key_in(key) for layer, path, key in document["own"]}
         self._brought_back = BroughtBack(document["brought_back"])
         self._unseen = Unseen(document["unseen"])

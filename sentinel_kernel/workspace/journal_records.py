@@ -51,15 +51,24 @@ class Entry(MutableRecord):
 
 
 class Step(MutableRecord):
-    """What one cell did."""
+    """What one cell did, or a person's commit."""
 
     cell: str
+    """Its number, or those of the first and the last of several; empty where nobody can tell, or it was none."""
     entries: list[Entry] = fresh(default_factory=list)
+    is_commit: bool = False
+    """A person's commit did it."""
 
-    @property
-    def is_commit(self) -> bool:
-        """Whether a person's commit did it; a dry run's has no cell either."""
-        return not self.cell and all(entry.committed is not None for entry in self.entries)
+
+def parts_of(step: Step) -> list[Any]:
+    """Return a step as it is written down."""
+    return [step.cell, [fields_of(entry) for entry in step.entries], step.is_commit]
+
+
+def step_of(parts: list[Any]) -> Step:
+    """Return a step that was written down. Raises ValueError, TypeError."""
+    cell, entries, is_commit = parts
+    return Step(cell, [entry_of(fields) for fields in entries], bool(is_commit))
 
 
 def fields_of(entry: Entry) -> list[Any]:

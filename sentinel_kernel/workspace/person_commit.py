@@ -46,7 +46,7 @@ class Keeping:
 def begin(journal: Journal) -> Step:
     """Return a new step for what a person commits."""
     journal.room()
-    step = Step("")
+    step = Step("", is_commit=True)
     journal.steps.append(step)
     return step
 

@@ -92,9 +92,17 @@ def test_what_is_found_at_a_change_of_profile_is_the_last_cells_doing(held: Held
     held.usage += 1  # by a thread, or a cell that still runs
     held.files.profile_changes()
     assert [one["cell"] for one in held.process.given] == ["3", "3"]
+
+
+def test_what_a_cell_without_a_number_did_is_not_the_one_befores_doing(held: Held) -> None:
+    held.cell(3)
     held.kept()
+    held.usage += 1
     held.files.end_cell({"execution_count": None})
-    assert held.process.given[-1]["cell"] == "3"
+    held.kept()
+    held.usage += 1
+    held.files.profile_changes()
+    assert [one["cell"] for one in held.process.given] == ["3", "", ""]
 
 
 @pytest.mark.parametrize("changed", [False, True])

@@ -29,6 +29,20 @@ def test_a_look_is_due_after_a_pause_and_for_all_cells_since(clock: list[float])
     assert looks.take() == "4-5"
     assert not looks.wait
     assert looks.take("6") == "6"
+    assert looks.take() == ""
+
+
+@pytest.mark.parametrize("cells", [("", "5", "6"), ("4", "", "6"), ("4", "5", ""), ("", "", "")])
+def test_a_look_for_cells_of_which_one_has_no_number_is_in_nobodys_name(
+    clock: list[float], cells: tuple[str, str, str]
+) -> None:
+    looks = QuietLooks()
+    for cell in cells[:-1]:
+        looks.put_off(cell)
+    clock[0] += 0.01
+    assert looks.take(cells[-1]) == ""
+    looks.put_off("7")  # positive control
+    assert looks.take("8") == "7-8"
 
 
 def test_a_look_is_put_off_for_two_seconds_at_most(clock: list[float]) -> None:

@@ -15,6 +15,7 @@ from sentinel_kernel.workspace.change import Change
 from sentinel_kernel.workspace.journal import Journal
 from sentinel_kernel.workspace.layer import Layer
 from sentinel_kernel.workspace.marks import key_of
+from sentinel_kernel.workspace.person_commit import begin
 from sentinel_kernel.workspace.undoing import undo
 
 if TYPE_CHECKING:
@@ -82,15 +83,15 @@ def test_each_cell_has_its_step_with_what_was_before(held: Held) -> None:
     assert not held.cell("idle")
 
 
-def test_a_step_without_a_cell_is_a_commit_where_all_of_it_was_committed(held: Held) -> None:
-    assert held.cell("", a="of a dry run", b="x")
-    step = held.journal.steps[-1]
-    assert not step.is_commit
-    for entry in step.entries:
+def test_a_step_without_a_cell_is_a_commit_only_where_it_is_a_persons(held: Held) -> None:
+    assert held.cell("", a="of a cell without a number", b="x")
+    begin(held.journal).entries += held.journal.steps[-1].entries
+    for entry in held.journal.steps[0].entries:
         entry.committed = (1, 1, 1, 1)
-    assert step.is_commit
-    step.cell = "1"
-    assert not step.is_commit
+    assert [step.is_commit for step in held.journal.steps] == [False, True]
+    held.journal.write()
+    held.again()
+    assert [step.is_commit for step in held.journal.steps] == [False, True]
 
 
 def test_what_was_removed_again_is_a_step_too(held: Held) -> None:
