@@ -155,8 +155,9 @@ def test_what_a_stricter_rule_has_held_stays_held_where_an_undo_brings_it_back(
     assert rules.cell("new") == {"a.csv"}
 
 
+@pytest.mark.parametrize("process", ["the same", "another"])
 def test_what_an_undo_brought_back_stays_held_whatever_becomes_of_the_rest_of_the_undo(
-    rules: Rules, workspace: Workspace, tmp_path: Path
+    rules: Rules, workspace: Workspace, tmp_path: Path, process: str
 ) -> None:
     upper = tmp_path / "upper"
     (upper / "a.csv").write_text("strict")
@@ -165,6 +166,8 @@ def test_what_an_undo_brought_back_stays_held_whatever_becomes_of_the_rest_of_th
     rules.cell("new")
     undo(workspace.layers, workspace.journal, workspace.held())  # and nothing is followed
     assert (upper / "a.csv").read_text() == "strict"
+    if process == "another":
+        rules.process_again()
     assert rules.cell("new") == set()
     assert rules.cell("new") == set()
 
