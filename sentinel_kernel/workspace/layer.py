@@ -46,10 +46,13 @@ class Layer(Record):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the host's folder was deleted: what has its name by now is another one. Raises nothing."""
+        """Whether the host's folder was deleted, or nothing can be told of it any more. Raises nothing.
+
+        What has its name by now is another one, or what holds it does not answer (a server, a disk).
+        """
         try:
             return os.fstat(self.lower).st_nlink == 0
-        except OSError:  # ENOENT, ESTALE: its server does not know it any more
+        except OSError:  # of a deleted one on another machine: ENOENT, ESTALE
             return True
 
     def shown(self, path: str) -> str:

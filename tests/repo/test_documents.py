@@ -11,7 +11,7 @@ import pytest
 from sentinel_kernel import cli
 from sentinel_kernel.boot.sequence import step_names
 from sentinel_kernel.policy.profile import list_profiles
-from sentinel_kernel.supervisor import protocol
+from sentinel_kernel.supervisor import files, protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
@@ -76,6 +76,12 @@ def test_the_architecture_gives_a_reason_for_every_dependency() -> None:
     wanted = {re.split(r"[<>=\[ ]", line)[0] for line in project["dependencies"]}
     table = text("ARCHITECTURE.md").partition("## Dependencies")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)) == wanted
+
+
+def test_the_architecture_says_how_long_the_files_process_rests() -> None:
+    said = "forked from the supervisor when a cell has changed any and let go after an idle second:"
+    assert said in " ".join(text("ARCHITECTURE.md").split())
+    assert files._IDLE_SECONDS == 1.0
 
 
 def test_the_changelog_keeps_its_form() -> None:
