@@ -7,7 +7,7 @@ import os
 import resource
 import sys
 import types
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from lacking import need_module
@@ -26,6 +26,30 @@ if TYPE_CHECKING:
 NAME = "20260101-000000-aaaaaa"
 
 
+class Started:
+    """The programs that were started, to be waited for: other tests' children are not taken for them."""
+
+    def __init__(self) -> None:
+        self._spawn = os.posix_spawn
+        self._pids: list[int] = []
+
+    def __call__(self, *arguments: Any, **words: Any) -> int:
+        """Start one."""
+        self._pids.append(self._spawn(*arguments, **words))
+        return self._pids[-1]
+
+    def wait(self) -> int:
+        """Return the status that the last one ended with."""
+        return os.waitpid(self._pids.pop(), 0)[1]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    made = Started()
+    monkeypatch.setattr(os, "posix_spawn", made)
+    return made
+
+
 @pytest.fixture
 def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     need_module("fsspec")
@@ -38,32 +62,34 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_artifact_is_copied_by_a_program_that_outlives_who_started_it(
-    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    saved: Path, tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SENTINEL_ARTIFACTS", f"file://{tmp_path}/there")
     start_upload(str(saved))
     wait_until((saved / UPLOADED).exists, "the copy", 60)
-    os.wait()
+    started.wait()
     assert (tmp_path / "there" / NAME / "files" / "a.csv").read_text() == "1"
     (one,) = artifacts(str(saved.parent))
     assert (one.uploaded, one.upload_failed) == (f"file://{tmp_path}/there/{NAME}", "")
 
 
-def test_a_copy_that_ends_before_its_end_leaves_a_word(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_ends_before_its_end_leaves_a_word(
+    saved: Path, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/true")
     start_upload(str(saved))
-    os.wait()
+    started.wait()
     assert "cut off" in artifacts(str(saved.parent))[0].upload_failed
 
 
 def test_a_copy_is_started_though_the_disk_has_no_room_for_a_word(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
+    saved: Path, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     word = saved / UPLOAD_FAILED
     word.symlink_to("/dev/full")
     monkeypatch.setattr(sys, "executable", "/bin/true")
     start_upload(str(saved))
-    assert os.wait()[1] == 0
+    assert started.wait() == 0
     monkeypatch.setattr(sys, "executable", str(saved / "absent"))
     start_upload(str(saved))
     word.unlink()
