@@ -70,6 +70,9 @@ class KernelSession:
         self.no_sandbox = ""
         """Why the kernel could set none up, in its own words, as it has told last; empty where it has one."""
 
+        self.had_sandbox = False
+        """Whether it has told of one that runs: before that, nothing of a cell's can be lost with it."""
+
         self.dangers = DangerousNotebook()
         """What the dangerous rules have read of its cells."""
 
@@ -201,18 +204,21 @@ class KernelSession:
     async def limits(self) -> dict[str, Any]:
         """Return the kernel's own page of its limits, as data; it tells which profile is in force, too.
 
-        Its trusted side makes it: the code in the sandbox has no part in it.
+        Its trusted side makes it: the code in the sandbox has no part in it. Without a sandbox there is none.
         """
         ran = await self.run("%sentinel_limit", _PAGE_SECONDS, note=False)
         told = ran.outputs.limits or {}
         self.no_sandbox = cell_result.no_sandbox(ran)
+        self.had_sandbox = self.had_sandbox or bool(told)
         if isinstance(profile := told.get("profile"), str):
             self.profile = profile
         return told
 
     async def files(self) -> dict[str, Any] | None:
-        """Return what this kernel's cells wrote and is held; None where it does not say."""
-        return (await self.run("%sentinel_files --json", _PAGE_SECONDS, note=False)).outputs.files
+        """Return what this kernel's cells wrote and is held; None where it does not say, as without a sandbox."""
+        told = (await self.run("%sentinel_files --json", _PAGE_SECONDS, note=False)).outputs.files
+        self.had_sandbox = self.had_sandbox or told is not None
+        return told
 
     async def _ended(
         self,

@@ -94,7 +94,7 @@ class RunningTools:
         magic = f"%sentinel_profile {profile} --carry"
         ran = await kernel.run(magic, _SWITCH_SECONDS, _asker(job, kernel), job.stop, note=False)
         if cell_result.status_of(ran) == cell_result.OK:
-            kernel.profile, kernel.no_sandbox = profile, ""
+            kernel.profile, kernel.no_sandbox, kernel.had_sandbox = profile, "", True
             return None
         page: Json = {} if ran.kernel_lost else await kernel.limits()
         if page and kernel.profile == profile:
@@ -195,6 +195,8 @@ class RunningTools:
 
 def _why_not(told: Json, kernel: KernelSession, page: Json, profile: str) -> str:
     """Return what became of a kernel that did not go on under ``profile``, in words of the trusted side alone."""
+    if kernel.no_sandbox and not kernel.had_sandbox:
+        return f"The cell was not run. {kernel.no_sandbox}"
     if kernel.no_sandbox:
         again = f" profile={kernel.profile!r} starts one as it was." if kernel.profile != profile else ""
         return (

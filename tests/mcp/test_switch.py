@@ -35,6 +35,17 @@ def kernel(tmp_path: Path) -> Iterator[HostedKernel]:
     running.close()
 
 
+@pytest.fixture
+def without(tmp_path: Path) -> Iterator[HostedKernel]:
+    """Yield a kernel that has never had a sandbox."""
+    running = HostedKernel(tmp_path)
+    running.event("unavailable", **UNAVAILABLE)
+    running.answer({"id": 1}, ok=False)
+    running.subscribe()
+    yield running
+    running.close()
+
+
 @contextlib.asynccontextmanager
 async def tools(kernel: HostedKernel, folder: Path) -> AsyncIterator[RunningTools]:
     """Yield the tools of a server that has this kernel and no other."""
@@ -66,30 +77,55 @@ async def tools(kernel: HostedKernel, folder: Path) -> AsyncIterator[RunningTool
 
 
 def run_under(tools: RunningTools, profile: str) -> asyncio.Task[Any]:
+    return run(tools, {"code": "print(1)", "profile": profile})
+
+
+def run(tools: RunningTools, arguments: dict[str, Any]) -> asyncio.Task[Any]:
     job: Any = SimpleNamespace(can_ask=False, stop=asyncio.get_running_loop().create_future(), asked=[])
-    return asyncio.create_task(tools.run_cell(job, {"code": "print(1)", "profile": profile}))
+    return asyncio.create_task(tools.run_cell(job, arguments))
+
+
+async def failed(kernel: HostedKernel, answer: asyncio.Task[Any], profile: str) -> Any:
+    """Let no sandbox be set up under ``profile``; return what is told of it."""
+    request = await asyncio.to_thread(kernel.operation, "start")
+    assert request["profile"] == profile
+    kernel.event("unavailable", **UNAVAILABLE)
+    kernel.answer(request, ok=False)
+    told = await answer
+    assert told.is_error
+    return told.content
+
+
+def _cell(worker: FakeWorker) -> None:
+    """Run a cell, and what asks behind it for the files that are held."""
+    for _ in range(2):
+        worker.run_cell()
+
+
+def _nothing_to_carry(worker: FakeWorker) -> None:
+    asked = worker.take("shell")
+    assert asked[2] == {"do": "list"}
+    worker.reply(asked, {"names": []})
 
 
 def test_where_no_fresh_sandbox_can_be_set_up_cause_and_repair_are_told_and_what_is_lost(
     kernel: HostedKernel, tmp_path: Path
 ) -> None:
-    async def told_of(running: RunningTools, profile: str) -> Any:
-        answer = run_under(running, profile)
-        request = await asyncio.to_thread(kernel.operation, "start")
-        assert request["profile"] == profile
-        kernel.event("unavailable", **UNAVAILABLE)
-        kernel.answer(request, ok=False)
-        told = await answer
-        assert told.is_error
-        return told.content
+    worker = kernel.workers[0]
 
     async def both() -> None:
         async with tools(kernel, tmp_path) as running:
+            first = run(running, {"code": "x = 1"})
+            await asyncio.to_thread(_cell, worker)
+            assert not (await first).is_error
             for profile in (
                 "datascience",
                 "strict",
             ):  # the second is the one of before, and is not in force any more
-                told = await told_of(running, profile)
+                answer = run_under(running, profile)
+                if profile != "strict":
+                    await asyncio.to_thread(_nothing_to_carry, worker)
+                told = await failed(kernel, answer, profile)
                 assert told["status"] == "error"
                 assert told["stdout"] == ""
                 assert "is still" not in told["hint"]
@@ -97,6 +133,24 @@ def test_where_no_fresh_sandbox_can_be_set_up_cause_and_repair_are_told_and_what
                 assert "No namespaces." in told["hint"]
                 assert "Allow them." in told["hint"]
                 assert ("profile='strict' starts one as it was." in told["hint"]) is (profile != "strict")
+
+    asyncio.run(both())
+
+
+def test_where_there_never_was_a_sandbox_none_is_said_to_be_lost(
+    without: HostedKernel, tmp_path: Path
+) -> None:
+    async def both() -> None:
+        async with tools(without, tmp_path) as running:
+            # What the kernel answers by itself tells of no sandbox, however it ends.
+            assert not (await run(running, {"code": "%sentinel_status"})).is_error
+            assert (await run(running, {"code": "x = 1"})).is_error
+            told = await failed(without, run_under(running, "datascience"), "datascience")
+            assert told["status"] == "error"
+            assert told["hint"].startswith("The cell was not run. The sandbox could not be set up")
+            assert "Allow them." in told["hint"]
+            for words in ("is still", "gone", "variables", "as it was"):
+                assert words not in told["hint"]
 
     asyncio.run(both())
 
