@@ -64,6 +64,14 @@ _SWITCH_LIMIT = Text(
     "该配置的限制更高；它也比当前配置允许更多的调用。",
 )
 _SWITCH_SHOWN = Text(f"The profile shows the folder. {_FRESH.en}", f"该配置会显示此文件夹。{_FRESH.zh}")
+_SWITCH_HELD = Text(
+    f"The profile shows the folder, and cells can write in it; what they write is held in the sandbox. {_FRESH.en}",
+    f"该配置会显示此文件夹，单元格可在其中写入；写入的内容保留在沙箱中。{_FRESH.zh}",
+)
+_SWITCH_ASKED = Text(
+    f"The profile shows the folder, and you are asked whether cells may write in it. {_FRESH.en}",
+    f"该配置会显示此文件夹，并会询问您是否允许单元格写入。{_FRESH.zh}",
+)
 SWITCH_LOOPBACK_FRESH = Text(f"{_LOOPBACK.en} {_FRESH.en}", f"{_LOOPBACK.zh}{_FRESH.zh}")
 SWITCH_LIVES_FRESH = Text(f"{SWITCH_LIVES.en} {_FRESH.en}", f"{SWITCH_LIVES.zh}{_FRESH.zh}")
 _AFRESH = {
@@ -187,12 +195,7 @@ def _set_on_top(line: str, code: str | None) -> Remedy:
 
 def _profiles(violation: Violation, code: str | None, leeway: Leeway, machine: str) -> list[Remedy]:
     if violation.cause == "path_hidden" and violation.subject is not None:
-        found = _showing(violation.subject.text, violation.profile, leeway, machine)
-        return (
-            []
-            if found is None
-            else [Remedy("magic", f"%sentinel_profile {found.name}{CARRY}", _SWITCH_SHOWN)]
-        )
+        return _showing(violation, violation.subject.text, leeway, machine)
     if violation.cause != "call":
         return []
     profile, why = switch_profile(violation, leeway), _SWITCH
@@ -292,14 +295,28 @@ def _goes_on_refused(code: str, line: int | None) -> bool:
     return not _FAILS.search(code)
 
 
-def _showing(path: str, current: str, leeway: Leeway, machine: str) -> Profile | None:
-    """Return the profile that shows ``path`` and does not hide it again."""
-    for profile in leeway.reachable(current, machine):
-        shown = any(_is_below(path, mount.path) for mount in profile.filesystem.mounts)
-        hidden = any(_is_below(path, place) for place in profile.filesystem.hidden if place.startswith("/"))
-        if shown and not hidden:
-            return profile
-    return None
+def _showing(violation: Violation, path: str, leeway: Leeway, machine: str) -> list[Remedy]:
+    """Return the change to a profile that shows ``path`` and does not hide it again; for a write, with it writable."""
+    writes = violation.values.get("does") == "write"
+    for profile in leeway.reachable(violation.profile, machine):
+        files = profile.filesystem
+        above = [mount for mount in files.mounts if _is_below(path, mount.path)]
+        if not above or any(_is_below(path, place) for place in files.hidden if place.startswith("/")):
+            continue
+        innermost = max(above, key=lambda mount: len(mount.path))
+        why = _writable(innermost.mode, leeway) if writes else _SWITCH_SHOWN
+        if why is not None:
+            return [Remedy("magic", f"%sentinel_profile {profile.name}{CARRY}", why)]
+    return []
+
+
+def _writable(mode: str, leeway: Leeway) -> Text | None:
+    """Return why a mount of that mode helps what writes; None where it does not."""
+    if leeway.rung != "full":
+        return None  # whatever the mode, a lesser rung has folders of its own to write to, and no others
+    if mode == "rw":
+        return _SWITCH_ASKED if leeway.asks else None  # until the person agrees, it is read-only
+    return _SWITCH_HELD if mode == "overlay" else None
 
 
 def _is_below(path: str, root: str) -> bool:

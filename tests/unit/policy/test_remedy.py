@@ -199,6 +199,38 @@ def test_a_profile_that_shows_the_folder_is_offered() -> None:
     assert texts(occurred("path_hidden", ("path", "/database/x.csv")), "", leeway) == []
 
 
+@pytest.mark.parametrize(
+    ("mounts", "asks", "rung", "why"),
+    [
+        ({"/data/x": "ro"}, True, "full", None),
+        ({"/data/x": "overlay"}, False, "full", "what they write is held"),
+        ({"/data/x": "overlay"}, False, "landlock", None),
+        ({"/data/x": "rw"}, False, "full", None),  # it can be read until a person agrees
+        ({"/data/x": "rw"}, True, "full", "you are asked"),
+        ({"/data": "overlay", "/data/x": "ro"}, True, "full", None),
+        ({"/data/x": "overlay", "/data": "ro"}, True, "full", "what they write is held"),
+    ],
+)
+def test_for_a_write_only_a_profile_is_offered_under_which_it_succeeds(
+    mounts: dict[str, str], asks: bool, rung: str, why: str | None
+) -> None:
+    places = {"mounts": [{"path": path, "mode": mode} for path, mode in mounts.items()]}
+    own = parse_profile("own", json.dumps({"extends": "strict", "filesystem": places}))
+    leeway = replace(LEEWAY, profiles=(*SHIPPED, own), ceiling="own", asks=asks, rung=rung)
+    hidden = occurred("path_hidden", ("path", "/data/x/y.csv"))
+    written = replace(hidden, values={**hidden.values, "does": "write"})
+    code = "open(place, 'w')"
+    found = remedies_for(written, code=code, leeway=leeway)
+    assert [one.text for one in found] == ([] if why is None else ["%sentinel_profile own --carry"])
+    if why is not None:
+        assert found[0].why is not None
+        assert why in found[0].why.en
+        assert found[0].why.en.endswith("variables that can be pickled come along.")
+        assert found[0].why.zh.endswith("可序列化的变量会一并带入。")
+    # It can be read under any of them.
+    assert texts(hidden, code.replace("'w'", "'r'"), leeway) == ["%sentinel_profile own --carry"]
+
+
 def test_where_nobody_can_be_asked_the_profile_that_shows_the_folder_is_no_contradiction() -> None:
     leeway = replace(LEEWAY, profiles=(*SHIPPED, _with_a_folder("strict")), ceiling="own")
     hidden = occurred("path_hidden", ("path", "/data/x/y.csv"))
