@@ -15,7 +15,7 @@ from sentinel_kernel.policy.destinations import INSIDE as LEADS_INSIDE
 from sentinel_kernel.policy.destinations import OUTSIDE as LEADS_OUTSIDE
 from sentinel_kernel.policy.destinations import destination_of, is_client
 from sentinel_kernel.policy.endless import endless_loop
-from sentinel_kernel.policy.host_commands import host_commands, installs_instead
+from sentinel_kernel.policy.host_commands import host_commands, installs_instead, is_secret
 from sentinel_kernel.policy.host_remedy import allowing, allowing_afresh, allowing_elsewhere
 from sentinel_kernel.policy.limit_remedy import TYPED, limit_of, raised_limit
 from sentinel_kernel.policy.repair import code_changes
@@ -296,7 +296,12 @@ def _goes_on_refused(code: str, line: int | None) -> bool:
 
 
 def _showing(violation: Violation, path: str, leeway: Leeway, machine: str) -> list[Remedy]:
-    """Return the change to a profile that shows ``path`` and does not hide it again; for a write, with it writable."""
+    """Return the change to a profile that shows ``path`` and does not hide it again; for a write, with it writable.
+
+    For a secret there is none: its words are to do without it.
+    """
+    if is_secret(path):
+        return []
     writes = violation.values.get("does") == "write"
     for profile in leeway.reachable(violation.profile, machine):
         files = profile.filesystem

@@ -247,6 +247,21 @@ def test_where_nobody_can_be_asked_the_profile_that_shows_the_folder_is_no_contr
     assert "nobody can be asked here" in alone.hint.en
 
 
+@pytest.mark.parametrize("does", ["", "write"])
+@pytest.mark.parametrize("asks", [False, True])
+def test_no_profile_is_offered_for_a_secret(does: str, *, asks: bool) -> None:
+    places = {"mounts": [{"path": "/data/x", "mode": "overlay"}]}
+    own = parse_profile("own", json.dumps({"extends": "strict", "filesystem": places}))
+    leeway = replace(LEEWAY, profiles=(*SHIPPED, own), ceiling="own", asks=asks)
+    hidden = occurred("path_hidden", ("path", "/data/x/.env"), values={"does": does} if does else {})
+    done = complete(hidden, leeway=leeway, code=None)
+    assert done.remedies == ()
+    assert done.hint is not None
+    assert "%sentinel_profile" not in done.hint.en
+    assert "%sentinel_profile" not in done.hint.zh
+    assert does or done.hint.en.endswith("do without it.")
+
+
 @pytest.mark.parametrize("fenced", [False, True])
 def test_a_profile_with_hosts_is_in_place_in_a_sandbox_that_was_made_for_a_way_out(*, fenced: bool) -> None:
     network = {"allow": True, "hosts": ["example.org:443"]}
