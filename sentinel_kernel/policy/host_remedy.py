@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sentinel_kernel.policy.compare import compiled, lets_through
 from sentinel_kernel.policy.network import LOOPBACK, METADATA, MULTICAST, HostRule, kind_of, parse_rule
+from sentinel_kernel.policy.switch_order import in_place_first, switch_line
 from sentinel_kernel.policy.violation import Remedy, Text
 from sentinel_kernel.record import replace
 
@@ -77,16 +78,16 @@ def allowing_elsewhere(
 ) -> tuple[Remedy, ...]:
     """Return the cell with both commands, where the profile gives no sockets and one that a cell may change to does.
 
-    It is the one of them that gives least.
+    It is the one of them that gives least, of those that keep the variables if one of them does.
     """
     if not code or asks_for_hosts(violation.profile, leeway) or violation.values.get("does") == UNRESOLVED:
         return ()
-    for profile in leeway.reachable(violation.profile, machine):
+    for profile in in_place_first(violation, leeway, machine):
         # One that asks about the socket itself takes a second answer: no host is reached by the first.
         if not _opens_sockets(compiled(profile, machine, leeway.rung)):
             continue
         for allowed in allowing_afresh(replace(violation, profile=profile.name), leeway):
-            lines = f"%sentinel_profile {profile.name}", allowed.text
+            lines = switch_line(profile, violation, leeway), allowed.text
             text = "Put two lines on top of the cell: `{}` and below it `{}`".format(*lines)
             return (Remedy("code", text, ALLOW_AFRESH, "\n".join((*lines, code))),)
     return ()

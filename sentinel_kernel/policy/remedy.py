@@ -9,7 +9,7 @@ from sentinel_kernel.abi.architecture import ARCHITECTURES
 from sentinel_kernel.abi.socket import FAMILIES
 from sentinel_kernel.policy.action import ActionKind
 from sentinel_kernel.policy.cell_source import CellSource
-from sentinel_kernel.policy.compare import compiled, lets_through, takes_fresh
+from sentinel_kernel.policy.compare import compiled, lets_through
 from sentinel_kernel.policy.destinations import CLIENT as LEADS_ANYWHERE
 from sentinel_kernel.policy.destinations import INSIDE as LEADS_INSIDE
 from sentinel_kernel.policy.destinations import OUTSIDE as LEADS_OUTSIDE
@@ -22,6 +22,7 @@ from sentinel_kernel.policy.repair import code_changes
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.showing_remedy import showing_remedies
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
+from sentinel_kernel.policy.switch_order import CARRY, in_place_first, switch_line
 from sentinel_kernel.policy.typed_hosts import with_typed_host
 from sentinel_kernel.policy.violation import Remedy, Text
 from sentinel_kernel.record import replace
@@ -40,9 +41,6 @@ _NEEDS_RIGHTS = (3, 10)
 
 _NOWHERE = (OUTSIDE_NETWORK, NAME_LOOKUP)
 """What no profile gives: the words of these say so themselves."""
-
-CARRY = " --carry"
-"""What is put behind the line that changes the profile, where that takes a fresh sandbox."""
 
 _FRESH = Text(
     "It takes a fresh sandbox; variables that can be pickled come along.",
@@ -145,7 +143,7 @@ def switch_profile(violation: Violation, leeway: Leeway, machine: str | None = N
     if violation.outcome == "continued" or violation.resource in _NOWHERE:
         return None
     arguments = _registers(violation)
-    for profile in _in_place_first(violation, leeway, machine):
+    for profile in in_place_first(violation, leeway, machine):
         if _would_help(compiled(profile, machine, leeway.rung), violation, arguments):
             return profile
     return None
@@ -161,7 +159,7 @@ def _limits(violation: Violation, code: str | None, leeway: Leeway, machine: str
     found = [_set_on_top(raised.line, code)]
     field = TYPED[limit_of(violation) or ""][1]
     allowed = violation.limit.allowed if violation.limit is not None else None
-    for profile in _in_place_first(violation, leeway, machine):
+    for profile in in_place_first(violation, leeway, machine):
         size = getattr(profile.resources, field)
         own = violation.limit is not None and violation.limit.own
         if not own and allowed is not None and isinstance(size, int) and size >= raised.values[field]:
@@ -217,24 +215,6 @@ def _profiles(violation: Violation, code: str | None, leeway: Leeway, machine: s
     return [] if profile is None else [_switch_to(profile, why, violation, leeway)]
 
 
-def _in_place_first(violation: Violation, leeway: Leeway, machine: str) -> list[Profile]:
-    """Return the profiles that a cell may switch to, those that give least first, but behind those that keep all."""
-    return sorted(
-        leeway.reachable(violation.profile, machine),
-        key=lambda profile: _is_fresh(profile, violation, leeway),
-    )
-
-
-def _is_fresh(profile: Profile, violation: Violation, leeway: Leeway) -> bool:
-    current = leeway.profile(violation.profile)
-    return current is not None and takes_fresh(current, profile, fenced=leeway.fenced)
-
-
-def switch_line(profile: Profile, violation: Violation, leeway: Leeway) -> str:
-    """Return the line that changes to ``profile``; for a fresh sandbox with the word that asks nobody."""
-    return f"%sentinel_profile {profile.name}{CARRY if _is_fresh(profile, violation, leeway) else ''}"
-
-
 def _switch_to(profile: Profile, why: Text, violation: Violation, leeway: Leeway) -> Remedy:
     line = switch_line(profile, violation, leeway)
     return Remedy("magic", line, _AFRESH[why] if line.endswith(CARRY) else why)
@@ -271,7 +251,7 @@ def _registers(violation: Violation) -> tuple[int, ...]:
 
 def _refusing(violation: Violation, leeway: Leeway, machine: str) -> Profile | None:
     """Return the profile that refuses with an error what the present one kills for."""
-    for profile in _in_place_first(violation, leeway, machine):
+    for profile in in_place_first(violation, leeway, machine):
         policy = compiled(profile, machine, leeway.rung)
         decided = policy.decide(policy.architecture.audit_arch, violation.number or 0, _registers(violation))
         if decided.action.kind in (ActionKind.NOTIFY, ActionKind.ERRNO):
@@ -303,7 +283,7 @@ def _showing(violation: Violation, path: str, leeway: Leeway, machine: str) -> l
     if is_secret(path):
         return []
     writes = violation.values.get("does") == "write"
-    for profile in leeway.reachable(violation.profile, machine):
+    for profile in leeway.reachable(violation.profile, machine):  # each takes a fresh sandbox
         files = profile.filesystem
         above = [mount for mount in files.mounts if _is_below(path, mount.path)]
         if not above or any(_is_below(path, place) for place in files.hidden if place.startswith("/")):

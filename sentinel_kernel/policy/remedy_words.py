@@ -12,19 +12,18 @@ from sentinel_kernel.policy.in_words import reaches_itself
 from sentinel_kernel.policy.limit_remedy import limit_of
 from sentinel_kernel.policy.packages import meant_by
 from sentinel_kernel.policy.remedy import (
-    CARRY,
     SWITCH_LIVES,
     SWITCH_LIVES_FRESH,
     SWITCH_LOOPBACK,
     SWITCH_LOOPBACK_FRESH,
     beyond_ceiling,
-    switch_line,
     switch_profile,
     takes_an_answer,
 )
 from sentinel_kernel.policy.resource import NETWORK, OUTSIDE_NETWORK
 from sentinel_kernel.policy.showing_remedy import SHOW, SHOWN
 from sentinel_kernel.policy.sockaddr import NAME_LOOKUP
+from sentinel_kernel.policy.switch_order import CARRY, in_place_first, switch_line
 from sentinel_kernel.policy.violation import Text
 
 TYPE_CHECKING = False
@@ -255,7 +254,7 @@ def _way_inside(violation: Violation, leeway: Leeway) -> Text:
     current = leeway.profile(violation.profile)
     if current is not None and reaches_itself(compiled(current, machine, leeway.rung)):
         return _INSIDE
-    for profile in leeway.reachable(violation.profile, machine):
+    for profile in in_place_first(violation, leeway, machine):
         if current is not None and reaches_itself(compiled(profile, machine, leeway.rung)):
             return _with_line(_INSIDE_AFTER, switch_line(profile, violation, leeway))
     return _NOTHING

@@ -371,6 +371,41 @@ def test_a_profile_that_takes_a_fresh_sandbox_goes_behind_and_with_the_word_that
         assert "variables stay" not in unsure.en
 
 
+@pytest.mark.parametrize(
+    ("others", "line", "becomes"),
+    [
+        (
+            (),
+            "%sentinel_profile own --carry",
+            "it takes a fresh sandbox; variables that can be pickled come along",
+        ),
+        (SHIPPED, "%sentinel_profile datascience", "variables stay"),
+    ],
+)
+def test_a_profile_for_a_name_goes_behind_those_that_keep_the_variables_and_says_what_becomes_of_them(
+    others: tuple[Profile, ...], line: str, becomes: str
+) -> None:
+    strict = load_profile("strict")
+    # It gives sockets and less than datascience, which goes ahead of it all the same.
+    rules = [{"name": "socket", "action": "ALLOW"}, {"name": "getcpu", "action": "NOTIFY"}]
+    document = {
+        "extends": "strict",
+        "syscall_rules": rules,
+        "filesystem": {"mounts": [{"path": "/data/x", "mode": "ro"}]},
+        "network": {"allow": True},
+    }
+    own = parse_profile("own", json.dumps(document))
+    missed = occurred("name_lookup", ("host", "example.org"))
+    asked = complete(missed, leeway=Leeway((*others, strict, own), None, asks=True), code="get()")
+    assert [one.code for one in asked.remedies] == [f"{line}\n%sentinel_allow example.org\nget()"]
+    assert asked.hint is not None
+    assert f"`{line}` and below it `%sentinel_allow example.org`" in asked.hint.en
+    assert f"`{line}`，下一行写 `%sentinel_allow example.org`" in asked.hint.zh
+    alone = complete(missed, leeway=Leeway((*others, strict, own), None), code="get()")
+    assert alone.hint is not None
+    assert f"as 127.0.0.1 under another profile: `{line}` ({becomes})" in alone.hint.en
+
+
 def _with_a_folder(parent: str) -> Profile:
     mounts = {"mounts": [{"path": "/data/x", "mode": "ro"}]}
     return parse_profile("own", json.dumps({"extends": parent, "filesystem": mounts}))
