@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.kernel.wire import Json
 
+_OF_SANDBOX = ("fenced", "rung", "rung_words")
+"""What of the ``ready`` event those need who look for remedies outside the host (kernel/leeway_in_force.py)."""
+
 NAMES = {
     "memory": ("memory_bytes", "bytes", "memory", "内存"),
     "cpu": ("cpu_count", "count", "processors", "处理器"),
@@ -218,8 +221,11 @@ def declined(*, chinese: bool) -> str:
     )
 
 
-def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
-    """Return the bundle that lists the limits in force; ``told`` is the supervisor's answer."""
+def limits_page(told: Json, profile: str, *, chinese: bool, ready: Json | None = None) -> Json:
+    """Return the bundle that lists the limits in force; ``told`` is the supervisor's answer, ``ready`` its last event.
+
+    Its data holds what of the sandbox tells which remedies work, too.
+    """
     by_field = {str(row.get("name")): row for row in told.get("rows") or () if isinstance(row, dict)}
     rows, data = [], []
     for name, (field, unit, english, zh) in NAMES.items():
@@ -263,7 +269,10 @@ def limits_page(told: Json, profile: str, *, chinese: bool) -> Json:
         )
     title = f"Sentinel：限制（配置 {profile}）" if chinese else f"Sentinel: limits (profile {profile})"
     bundle = rendering.table_bundle(title, rows, [note])
-    bundle[LIMITS_TYPE] = {"version": 1, "profile": profile, "kept_by": kept_by, "limits": data}
+    sandbox = {name: (ready or {}).get(name) for name in _OF_SANDBOX}
+    bundle[LIMITS_TYPE] = {
+        "version": 1, "profile": profile, "kept_by": kept_by, "limits": data, "sandbox": sandbox
+    }  # fmt: skip
     return bundle
 
 

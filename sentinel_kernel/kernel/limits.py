@@ -238,7 +238,10 @@ class Limits:
                     log(limit_magic.unchanged(told, chinese=False))
                     refuse(limit_magic.unchanged(told, chinese=chinese))
             else:
-                done(limit_magic.limits_page(told, lifecycle.profile, chinese=chinese))
+                page = limit_magic.limits_page(
+                    told, lifecycle.profile, chinese=chinese, ready=lifecycle.ready
+                )
+                done(page)
 
         fields: Json = {"limits": dict(change.limits), "drop": list(change.drop)}
         fields["granted"] = list(lifecycle.granted_limits)

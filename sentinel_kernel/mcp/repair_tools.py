@@ -148,13 +148,15 @@ class RepairTools:
         return kernel.profile if kernel is not None else self._pool.options.profile
 
     async def _leeway(self, profile: str, name: str = DEFAULT_KERNEL) -> Leeway:
-        """Return how far cells may go; with the limits of the kernel in use, where one runs under the profile."""
+        """Return how far cells may go; with limits and sandbox of the kernel in use, where it is under the profile."""
         kernel = next((one for one in self._pool.kernels if one.name == name), None)
         ready: Json = {}
         if kernel is not None and kernel.profile == profile and not kernel.busy:
             told = await kernel.limits()
+            sandbox = told.get("sandbox")
             rows = [row for row in told.get("limits") or [] if isinstance(row, dict)]
-            ready = {
+            ready = dict(sandbox) if isinstance(sandbox, dict) else {}
+            ready |= {
                 key: {str(row.get("field")): row.get(column) for row in rows}
                 for key, column in (("sizes", "value"), ("ceiling", "ceiling"))
             }

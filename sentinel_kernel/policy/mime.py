@@ -6,7 +6,7 @@ VIOLATION_TYPE = "application/vnd.sentinel.violation+json"
 """A violation (policy/violation.py, violation.schema.json)."""
 
 LIMITS_TYPE = "application/vnd.sentinel.limits+json"
-"""The limits in force and what is used of each: version, profile, kept_by, and limits by name."""
+"""The limits in force and what is used of each: version, profile, kept_by, limits by name, and the sandbox."""
 
 FILES_TYPE = "application/vnd.sentinel.files+json"
 """What cells wrote and is held: version, count, bytes, and files with path, kind, size (kernel/files_page.py)."""

@@ -1,9 +1,10 @@
-"""A change of profile that costs the sandbox: what an assistant is told, with the supervisor and the worker played."""
+"""Changes of profile and what they cost: what an assistant is told, with the supervisor and the worker played."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from queue import Empty
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,12 @@ from hosted_kernel import FakeWorker, HostedKernel
 from jupyter_client.asynchronous.client import AsyncKernelClient
 
 from sentinel_kernel.mcp.code_check import CodeCheck
+from sentinel_kernel.mcp.kernel_pool import PoolOptions
 from sentinel_kernel.mcp.kernel_session import KernelSession
 from sentinel_kernel.mcp.kernelspec_choice import Specifications
+from sentinel_kernel.mcp.profile_tools import ProfileTools
 from sentinel_kernel.mcp.recent import Recent
+from sentinel_kernel.mcp.repair_tools import RepairTools
 from sentinel_kernel.mcp.running_tools import RunningTools
 
 if TYPE_CHECKING:
@@ -47,8 +51,8 @@ def without(tmp_path: Path) -> Iterator[HostedKernel]:
 
 
 @contextlib.asynccontextmanager
-async def tools(kernel: HostedKernel, folder: Path) -> AsyncIterator[RunningTools]:
-    """Yield the tools of a server that has this kernel and no other."""
+async def session_of(kernel: HostedKernel, folder: Path) -> AsyncIterator[KernelSession]:
+    """Yield what a server has of this kernel."""
     session = KernelSession("main", str(folder / "main"), Specifications(), "sentinel")
     session.profile = "strict"
 
@@ -65,15 +69,22 @@ async def tools(kernel: HostedKernel, folder: Path) -> AsyncIterator[RunningTool
             client.complete("%sentinel_profile ")  # which the host answers itself
             with contextlib.suppress(Empty):
                 heard = bool(await client.get_iopub_msg(timeout=0.1))
+        yield session
+    finally:
+        client.stop_channels()
+        client.context.destroy(linger=0)
+
+
+@contextlib.asynccontextmanager
+async def tools(kernel: HostedKernel, folder: Path) -> AsyncIterator[RunningTools]:
+    """Yield the tools of a server that has this kernel and no other."""
+    async with session_of(kernel, folder) as session:
 
         async def get(_name: str) -> tuple[KernelSession, str]:
             return session, ""
 
         pool: Any = SimpleNamespace(get=get)
         yield RunningTools(pool, CodeCheck(str(folder), {}, "en"), Recent(), "en")
-    finally:
-        client.stop_channels()
-        client.context.destroy(linger=0)
 
 
 def run_under(tools: RunningTools, profile: str) -> asyncio.Task[Any]:
@@ -185,3 +196,52 @@ def test_no_code_of_the_sandbox_passes_for_the_kernel_that_has_none(
             assert told["error"]["evalue"] == FORGED["evalue"]  # where the cell's own words stand
 
     asyncio.run(one())
+
+
+LISTED = {
+    "extends": "strict",
+    "syscall_rules": [{"name": "memfd_secret", "action": "ALLOW"}],
+    "network": {"allow": True, "hosts": ["example.org:443"]},
+}
+
+
+SERVER = "import socket\nsocket.create_server(('127.0.0.1', 0))"
+
+
+@pytest.mark.parametrize(
+    ("ready", "ceiling", "syscall", "code", "magic"),
+    [
+        ({}, "listed", "memfd_secret", "work()", "%sentinel_profile listed --carry"),
+        ({"fenced": True}, "listed", "memfd_secret", "work()", "%sentinel_profile listed"),
+        ({}, "datascience", "socket", SERVER, "%sentinel_profile datascience"),
+        ({"rung": "landlock", "rung_words": {}}, "datascience", "socket", SERVER, None),
+    ],
+)
+def test_repairs_know_what_the_sandbox_in_use_was_made_for(
+    ready: dict[str, Any], ceiling: str, syscall: str, code: str, magic: str | None, tmp_path: Path
+) -> None:
+    profiles = tmp_path / "sentinel-kernel" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / "listed.json").write_text(json.dumps(LISTED))
+    kernel = HostedKernel(tmp_path)
+    environment = {"XDG_CONFIG_HOME": str(tmp_path), "SENTINEL_CEILING": ceiling}
+    options = PoolOptions(str(tmp_path), "strict")
+    check = CodeCheck(str(tmp_path), environment, "en")
+    job: Any = SimpleNamespace(can_ask=False)
+
+    async def suggested() -> Any:
+        async with session_of(kernel, tmp_path) as session:
+            pool: Any = SimpleNamespace(kernels=[session], options=options)
+            repairs = RepairTools(pool, ProfileTools(options, environment), check, Recent(), "en")
+            arguments = {"syscall": syscall, "original_code": code}
+            answer = asyncio.create_task(repairs.suggest_repair(job, arguments))
+            await asyncio.to_thread(kernel.workers[0].run_cell)  # the limits are asked for
+            return (await answer).content
+
+    try:
+        kernel.start_worker(**ready)
+        kernel.subscribe()
+        told = asyncio.run(suggested())
+    finally:
+        kernel.close()
+    assert told["magic"] == magic

@@ -236,7 +236,7 @@ class HostedKernel:
             if request["op"] == name:
                 return request
 
-    def start_worker(self, *, start_id: int | None = 1) -> FakeWorker:
+    def start_worker(self, *, start_id: int | None = 1, **ready: Any) -> FakeWorker:
         """Hand the host a new worker that is ready (``start_id``: the request that this answers)."""
         worker = FakeWorker()
         self.workers.append(worker)
@@ -244,9 +244,8 @@ class HostedKernel:
         self.event(protocol.EVENT_CHANNELS, worker.host_fds, generation=self.generation)
         for fd in worker.host_fds:
             os.close(fd)
-        self.event(
-            protocol.EVENT_READY, generation=self.generation, profile="strict", rung="full", notices=[]
-        )
+        told = {"profile": "strict", "rung": "full", "notices": [], **ready}
+        self.event(protocol.EVENT_READY, generation=self.generation, **told)
         if start_id is not None:
             self.event(protocol.EVENT_REPLY, id=start_id, ok=True)
         worker.welcome()
