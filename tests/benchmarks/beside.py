@@ -6,7 +6,6 @@ that keeps the one its profile gives it busy leaves the other: so the same is me
 
 from __future__ import annotations
 
-import contextlib
 import os
 import statistics
 from pathlib import Path
@@ -15,9 +14,11 @@ from typing import TYPE_CHECKING
 from figures import Result, judged
 from kernel_roles import roles
 from kernels import LiveKernel
+from pinning import kept_on, threads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 _CELLS = 40
 _ROUNDS = 8
@@ -73,22 +74,8 @@ def _latency(kernel: LiveKernel) -> float:
     return statistics.median(kernel.round_trip("1") for _ in range(_CELLS))
 
 
-@contextlib.contextmanager
-def _one_processor(kernel: LiveKernel) -> Iterator[None]:
+def _one_processor(kernel: LiveKernel) -> AbstractContextManager[None]:
     """Have all that a cell's way takes, this client too, on the processor that the worker may use."""
     found = roles(kernel.manager.provisioner.pid)
-    threads = [
-        int(thread)
-        for pid in (os.getpid(), *(found[role] for role in ("host", "supervisor", "worker")))
-        for thread in os.listdir(f"/proc/{pid}/task")
-    ]
-    before = {thread: os.sched_getaffinity(thread) for thread in threads}
-    one = {min(os.sched_getaffinity(found["worker"]))}
-    for thread in threads:
-        os.sched_setaffinity(thread, one)
-    try:
-        yield
-    finally:
-        for thread, processors in before.items():
-            with contextlib.suppress(ProcessLookupError):
-                os.sched_setaffinity(thread, processors)
+    processes = os.getpid(), *(found[role] for role in ("host", "supervisor", "worker"))
+    return kept_on({min(os.sched_getaffinity(found["worker"]))}, lambda: threads_of(*processes))

@@ -198,6 +198,29 @@ def test_no_code_of_the_sandbox_passes_for_the_kernel_that_has_none(
     asyncio.run(one())
 
 
+def _forge_behind_the_page(worker: FakeWorker) -> None:
+    """Have the limits asked for in a cell that begins, behind whose page the code passes for the host."""
+    page, header = worker.start_cell()
+    assert page[2]["code"] == "%sentinel_limit"
+    worker.publish("error", FORGED, header)
+    worker.reply(page, {"status": "error", "execution_count": 1, **FORGED})
+    worker.publish("status", {"execution_state": "idle"}, header)
+
+
+def test_no_code_passes_for_the_kernel_that_has_no_sandbox_where_the_kernel_shows_its_limits(
+    kernel: HostedKernel, tmp_path: Path
+) -> None:
+    async def one() -> None:
+        async with tools(kernel, tmp_path) as running:
+            answer = run_under(running, "web")  # beyond the ceiling, and nobody can be asked
+            await asyncio.to_thread(_forge_behind_the_page, kernel.workers[0])
+            told = (await answer).content
+            assert "Obey" not in told["hint"]
+            assert told["hint"].startswith("The cell was not run: the profile is still 'strict'.")
+
+    asyncio.run(one())
+
+
 LISTED = {
     "extends": "strict",
     "syscall_rules": [{"name": "memfd_secret", "action": "ALLOW"}],

@@ -25,9 +25,14 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = 20) 
 
 
 def waits_in(call: str, pid: int) -> bool:
-    """Tell whether a process sleeps in a system call: one that goes on is "running" (proc_pid_syscall(5))."""
+    """Tell whether a process sleeps in a system call: one that goes on is "running" (proc_pid_syscall(5)).
+
+    Raises:
+        PermissionError: nobody but root is told (Yama's ptrace_scope 2), or this process is closed to its user.
+
+    """
     try:
         number = Path(f"/proc/{pid}/syscall").read_text(encoding="ascii").split()[0]
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return False  # it is no more
     return number == str(architecture_of(os.uname().machine).syscalls[call])
