@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 VARIABLE = "SENTINEL_LIMITS_BACKEND"
 CHOICES = ("auto", "cgroup", "systemd", "fallback")
+NICE = 5
+"""What a sandbox weighs that is to give way, as a nice value: a third of the usual (sched_prio_to_weight of the Linux
+kernel's kernel/sched/core.c). A long computation beside one that never gives way, as of plain ipykernel, still has a
+quarter of the processor that they share."""
+
 _PERIOD_MICROSECONDS = 100_000
 _LEAST_QUOTA_MICROSECONDS = 1000
 _MOST_QUOTA_MICROSECONDS = (1 << 44) - 1
@@ -214,8 +219,8 @@ class Backends:
         self._detail = ""
         self._remedy = ""
         self._known = ""
-        self.nice = 0
-        """What the next sandbox is to weigh."""
+        self.nice = NICE
+        """What the next sandbox is to weigh; who starts gives way to those that are in use."""
 
     def make(self, wanted: str, folders: tuple[str, ...] = ()) -> Backend:
         """Return a back end for one sandbox whose files lie in ``folders``.

@@ -12,6 +12,7 @@ import resource
 import time
 
 from sentinel_kernel.linux.autogroup import nice_of, set_nice
+from sentinel_kernel.supervisor.backend import NICE
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.processes import descends, processes_below
 from sentinel_kernel.supervisor.processor_credit import ProcessorCredit
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from sentinel_kernel.supervisor.backend import Backends
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.meter import Meter
-
-NICE = 5
-"""A third of the usual weight (sched_prio_to_weight of kernel/sched/core.c): a long computation beside another one that
-never gives way, as of plain ipykernel, still has a quarter of the processor that they share."""
 
 _LOOK_SECONDS = 0.25
 _RUNNING_SECONDS = 0.25
@@ -53,16 +50,13 @@ class GivingWay(Keeper):
         self._counted_twice = 0.0
         """What is known of workers that have ended, and comes in once more with the children's time."""
         self._own, self._children = _seconds()
-        self._is_mixed = False
+        self._is_mixed = True
         """Whether a session may have another nice value than it was born with."""
         self._due = 0.0
 
     def sandbox_ready(self, current: Current, generation: int) -> None:  # noqa: ARG002 - asked of the sandbox
         """Count what another worker uses."""
-        # The first start is the kernel's own; it is not held against its first cells.
-        self._counted = None if self._first in {0, current.sandbox.pid} else 0.0
-        if not self._first:
-            self._own, self._children = _seconds()
+        self._counted = None if self._first == current.sandbox.pid else 0.0
         self._current, self._first = current, current.sandbox.pid
         self._due = 0.0
 

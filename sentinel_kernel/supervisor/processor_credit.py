@@ -15,9 +15,9 @@ class ProcessorCredit:
     """A token bucket, in seconds of processor time."""
 
     def __init__(self, now: float) -> None:
-        """Begin at ``now`` (monotonic seconds) with all that can be saved up."""
-        self.seconds = _MOST_SECONDS
-        self.is_spent = False
+        """Begin at ``now`` (monotonic seconds) with nothing: who starts gives way to those that are in use."""
+        self.seconds = 0.0
+        self.is_spent = True
         """Whether others go first."""
         self._at = now
 

@@ -13,7 +13,7 @@ from lesser_machine import prefix
 from readable_place import readable_place
 from supervised import own_folder
 
-from sentinel_kernel.supervisor.giving_way import NICE
+from sentinel_kernel.supervisor.backend import NICE
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.requires("autogroup")]
 
@@ -39,12 +39,12 @@ def test_it_weighs_less_while_it_computes_and_as_much_as_others_afterwards(who: 
         command = (someone.python, str(home / "weights.py"), str(NICE))
         done = someone.run(*machine, *command, cwd=home / "work")
     assert json.loads(done.stdout.splitlines()[-1]) == {
-        "fresh": [0, 0, 0],
+        "fresh": [0, 0],
         "the others while it gives way": [0, 0],
-        "as before": True,
+        "at rest": True,
         "a session of its own": True,
         "ended": "-9\n",
         "died": "SandboxDied",
         "the next one": True,
-        "as before too": True,
+        "at rest too": True,
     }
