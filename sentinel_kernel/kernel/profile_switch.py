@@ -143,7 +143,7 @@ class ProfileSwitch:
             turn.refuse(self._words.choose(turn.switch.profile, why, held))
 
     def _if_it_starts(self, turn: Turn, then: Callable[[], None]) -> None:
-        """Go on with ``then``, unless the start of the fresh sandbox is known to fail: then all stays as it is."""
+        """Go on with ``then`` where nothing is known that the start of the fresh sandbox fails by; else all stays."""
         host, lifecycle = self._host, self._host.lifecycle
         if lifecycle.state is not State.READY or lifecycle.link is None:
             then()
@@ -151,6 +151,9 @@ class ProfileSwitch:
 
         def tried(told: Json) -> None:
             problem = told.get("problem")
+            if told.get("ok") is not True or not isinstance(problem, dict):
+                turn.refuse(self._words.untried(turn.switch.profile))
+                return
             if not problem:
                 then()
                 return

@@ -151,6 +151,16 @@ class SwitchWords:
             f"无法以配置“{profile}”建立沙箱，因此保留了原沙箱及其所有变量。{cause}{hint}",
         )
 
+    def untried(self, profile: str) -> str:
+        """Return what is said where nobody could find out whether a fresh sandbox starts: the old one was kept."""
+        return self._say(
+            f"it could not be found out whether a sandbox can be set up under the profile {profile!r}, so that the one "
+            "there is was kept with all its variables. HINT → Try again; `sentinel-kernel doctor` tells what is "
+            "missing.",
+            f"无法确认能否以配置“{profile}”建立沙箱，因此保留了原沙箱及其所有变量。HINT → 请重试；"
+            "`sentinel-kernel doctor` 会说明缺少什么。",
+        )
+
     def gone(self, former: str, *, again: bool) -> str:
         """Return what is said behind a start that failed; ``again``: whether the one of before can be had anew."""
         return self._say(

@@ -55,7 +55,7 @@ class _Link:
 
     def request(self, _operation: str, _fields: Any, on_reply: Any, _seconds: float) -> None:
         json.dumps(_fields).encode("ascii")
-        on_reply({"ok": True, "id": 0, "event": protocol.EVENT_REPLY})
+        on_reply({"ok": True, "id": 0, "event": protocol.EVENT_REPLY, "problem": {}})
 
     def take_urgent(self) -> None:
         pass

@@ -222,8 +222,9 @@ class HostedKernel:
                     return  # the host has gone without it
 
     def answer(self, request: dict[str, Any], *, ok: bool = True) -> None:
-        """Answer one request of the host."""
-        self.event(protocol.EVENT_REPLY, id=request["id"], ok=ok)
+        """Answer one request of the host: what is to be tried fails by nothing."""
+        found = {"problem": {}} if ok and request["op"] == protocol.OP_TRY else {}
+        self.event(protocol.EVENT_REPLY, id=request["id"], ok=ok, **found)
 
     def event(self, name: str, fds: Sequence[int] = (), **fields: Any) -> None:
         """Send an event, as the supervisor."""

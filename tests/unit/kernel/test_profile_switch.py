@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def steps(how: str, answer: str = "") -> list[str]:
-    """Return what is done one after the other for a change to a profile with other folders."""
+def steps(how: str, answer: str = "", tried: dict[str, Any] | None = None) -> list[str]:
+    """Return what is done one after the other for a change to a profile with other folders.
+
+    ``tried`` is what the supervisor answers where it is asked what the start fails by; by default: by nothing.
+    """
     done: list[str] = []
     told: dict[str, Any] = {
         "profile": {"live": False, "obstacles": ["filesystem"]},
-        "try": {"problem": {}},
+        "try": {"ok": True, "problem": {}} if tried is None else tried,
     }
 
     def request(operation: str, _fields: object, on_reply: Callable[..., None], _seconds: float) -> None:
@@ -76,3 +79,13 @@ def test_the_start_is_tried_before_each_wait_and_once_without_one(
     how: str, answer: str, expected: str
 ) -> None:
     assert " ".join(steps(how, answer)) == expected
+
+
+@pytest.mark.parametrize(
+    "tried", [{"ok": False, "message": "the supervisor stumbled over the request"}, {}, {"ok": True}]
+)
+def test_what_could_not_be_tried_costs_no_variable(tried: dict[str, Any]) -> None:
+    *done, refusal = steps("fresh", tried=tried)
+    assert done == ["profile", "try"]
+    assert "could not be found out" in refusal
+    assert "kept with all its variables" in refusal
