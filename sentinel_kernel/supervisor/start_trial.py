@@ -143,8 +143,8 @@ class StartTrial(Keeper):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(trial.pid, signal.SIGKILL)
             self._dying.append(trial.pid)
-            trial.directory.close()
             trial.done(problem)
+            trial.directory.close()
         self._reap()
 
     def _reap(self) -> None:

@@ -137,3 +137,16 @@ def test_what_ends_without_a_word_is_not_taken_for_well(
     trial.follow()
     assert "ended without a word" in trial.told[0]["cause_en"]
     assert trial.told[0]["remedy_zh"]
+
+
+def test_a_run_folder_that_can_not_be_removed_keeps_nobody_from_the_answer(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    finding(monkeypatch, dict)
+    trial.ask()
+    [folder] = (tmp_path / "run" / "sentinel-kernel").iterdir()
+    (folder / "kept").mkdir()  # unlink(2) refuses it, of root as well
+    trial.follow()
+    assert trial.told == [{}]
+    (folder / "kept").rmdir()
+    folder.rmdir()
