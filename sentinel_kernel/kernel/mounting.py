@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from sentinel_kernel.kernel.agreed_folders import AgreedFolders
 from sentinel_kernel.kernel.cell_calls import CELL_SECONDS
 from sentinel_kernel.kernel.lifecycle import State
 from sentinel_kernel.kernel.mount_words import MountWords
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
     Current = Callable[[Callable[..., None]], Callable[..., None]]
 
-_AGREED = "SENTINEL_WRITABLE"
-"""Folders that the person, who alone sets this host's environment, has agreed to before: pipelines ask nobody."""
-
 
 class Mounting:
     """Asks the person, and has the supervisor do it."""
@@ -31,11 +29,9 @@ class Mounting:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._words = MountWords(host.settings.language)
-        agreed = os.environ.get(_AGREED, "").split(":")
-        self._answers: dict[str, str] = {
-            os.path.realpath(path): "yes" for path in agreed if path.startswith("/")
-        }
-        """Folder that the profile wants writable -> what the person said, once a session or beforehand."""
+        self._agreed = AgreedFolders(host.loop, os.environ)
+        self._answers: dict[str, str] = {}
+        """Folder that the profile wants writable -> what the person said, once a session."""
 
     # --- the magic
 
@@ -149,7 +145,7 @@ class Mounting:
                 fields = {"do": "add", "path": path, "mode": "rw", "identity": told.get("identity")}
                 self._request(fields, current, shown, failed)
 
-            self._answer_about(cell, path, told, current(answered), only_read)
+            self._answer_about(cell, path, told, current, answered, only_read)
 
         self._request({"do": "look", "path": path, "mode": "rw", "target": path}, current, looked, failed)
 
@@ -158,17 +154,25 @@ class Mounting:
         cell: Cell,
         path: str,
         told: Json,
+        current: Current,
         answered: Callable[[str], None],
         only_read: Callable[[str], None],
     ) -> None:
         """Have the person's answer about a folder that the profile wants written, or say that there is nobody."""
+
+        def known(agreed: bool) -> None:
+            if agreed:
+                answered("yes")
+            elif not self._host.questions.reaches(cell):
+                only_read(self._words.nobody_to_write(path))
+            else:
+                prompt = self._words.question(path, "rw", told, profile=self._host.lifecycle.profile)
+                self._host.questions.ask(cell, prompt, YES, current(answered))
+
         if path in self._answers:
             answered(self._answers[path])
-        elif not self._host.questions.reaches(cell):
-            only_read(self._words.nobody_to_write(path))
         else:
-            prompt = self._words.question(path, "rw", told, profile=self._host.lifecycle.profile)
-            self._host.questions.ask(cell, prompt, YES, answered)
+            self._agreed.ask(path, current(known))
 
     # --- the supervisor
 
