@@ -210,8 +210,8 @@ class Displays:
         self._outbox.told.settle(cell.request.header)
 
     def show_waiting(self, cell: Cell) -> None:
-        """Show in ``cell`` what waits for one, if it has begun and shows anything."""
-        while self.waiting and cell.began and not cell.silent:
+        """Show in ``cell`` what waits for one, if it has begun, goes on and shows anything."""
+        while self.waiting and _takes_more(cell):
             words = self.waiting.pop(0)
             self.notice(words, "notice", cell.request.header)
             self.said(words)
@@ -256,3 +256,8 @@ class Displays:
         if len(self.ids) > _REMEMBERED_DISPLAYS:
             del self.ids[next(iter(self.ids))]
         return display_id
+
+
+def _takes_more(cell: Cell) -> bool:
+    """Tell whether what is shown in a cell now is seen: its execute_input is out, and its idle is not."""
+    return cell.began and not cell.idle and not cell.silent

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.kernel.cells import Cell
 from sentinel_kernel.kernel.displays import Displays
 from sentinel_kernel.kernel.output_rule import VIOLATION_TYPE
+from sentinel_kernel.kernel.words import SCRIPT_HELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,23 +25,29 @@ class Shop:
     def __init__(self) -> None:
         self.timers: list[Callable[[], None]] = []
         self.shown: list[tuple[bool, dict[str, Any]]] = []
+        self.parents: list[str] = []
         loop: Any = SimpleNamespace(call_later=lambda _seconds, call: self.timers.append(call))
         told = SimpleNamespace(note=lambda _record: None, settle=lambda _parent: None)
         outbox: Any = SimpleNamespace(told=told, display=self._display)
         self.displays = Displays(loop, outbox, "en", dict)
-        request: Any = SimpleNamespace(msg_id="m", header=b"{}", content={"code": "import x\nx.get()"})
-        self.cell = Cell(
+        self.cell = self.new_cell("m")
+
+    def new_cell(self, msg_id: str, *, began: bool = True, idle: bool = False) -> Cell:
+        request: Any = SimpleNamespace(msg_id=msg_id, header=msg_id, content={"code": "import x\nx.get()"})
+        return Cell(
             request,
             "import x\nx.get()",
             silent=False,
             allow_stdin=True,
             stop_on_error=True,
             magics=(),
-            began=True,
+            began=began,
+            idle=idle,
         )
 
-    def _display(self, bundle: Any, _parent: Any, _display_id: str, *, update: bool) -> None:
-        self.shown.append((update, dict(bundle[VIOLATION_TYPE])))
+    def _display(self, bundle: Any, parent: Any, _display_id: str, *, update: bool = False) -> None:
+        self.parents.append(parent)
+        self.shown.append((update, dict(bundle.get(VIOLATION_TYPE) or {"text": bundle["text/plain"]})))
 
     def ring(self) -> None:
         waiting, self.timers = self.timers, []
@@ -78,3 +85,14 @@ def test_a_line_alone_is_shown_in_a_moment_or_at_the_cells_end() -> None:
         shop.ring()
         shop.displays.bring_up_to_date(shop.cell, ended=True)
         assert len(shop.shown) == 2
+
+
+def test_what_waits_for_a_cell_is_not_shown_behind_the_idle_of_one_whose_reply_is_missing() -> None:
+    shop = Shop()
+    shop.cell.idle = True
+    shop.displays.waiting.append(SCRIPT_HELD)
+    shop.displays.show_waiting(shop.cell)
+    shop.displays.bring_up_to_date(shop.cell)
+    assert shop.shown == []
+    shop.displays.show_waiting(shop.new_cell("next"))
+    assert shop.parents == ["next"]
