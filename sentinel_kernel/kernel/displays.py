@@ -51,6 +51,9 @@ class Displays:
         self.waiting: list[Words] = []
         """Notices from before the first cell, or between two cells: the next shows them."""
 
+        self._late: dict[str, Shown] = {}
+        """Violations behind the idle of a cell in which nothing began, by id: the next shows them."""
+
         self.said: Callable[[Words], None] = lambda _words: None
         """Told of each of those once it is shown."""
 
@@ -100,6 +103,11 @@ class Displays:
             self._outbox.told.note(completed)
             return
         shown = Shown(self.new_id(), completed, limit)
+        if _never_began(cell):
+            self._outbox.told.note(completed)
+            if len(self._late) < DISPLAYS_PER_CELL:
+                self._late[identifier] = shown
+            return
         if cell.advice is not None and (taken := cell.advice.take(completed)):
             shown.display_id, shown.published_count = taken, 1  # one message, which was advice until now
         cell.violations[identifier] = shown
@@ -108,16 +116,16 @@ class Displays:
 
     def _placed(self, violation: Json, cell: Cell | None) -> Json:
         """Add which cell it was, and the text of the line where that is known."""
-        if cell is None:
-            return violation
         earlier = self._earlier.find(violation.get("cell"))
-        placed = {**violation}
-        if earlier is None:
-            placed |= {"cell": cell.request.msg_id, "execution_count": cell.execution_count}
+        if earlier is not None:
+            placed, code = {**violation, "execution_count": earlier.execution_count}, earlier.code
+        elif cell is None or _never_began(cell):
+            return violation
         else:
-            placed["execution_count"] = earlier.execution_count
+            placed, code = {**violation, "cell": cell.request.msg_id}, cell.code
+            placed["execution_count"] = cell.execution_count
         line = violation.get("line") or violation.get("started_line")
-        lines = (cell if earlier is None else earlier).code.split("\n")
+        lines = code.split("\n")
         if isinstance(line, int) and 1 <= line <= len(lines) and not violation.get("source"):
             placed["source"] = lines[line - 1].strip()[:200]
         return placed
@@ -185,10 +193,7 @@ class Displays:
         shown.changed = False
         if shown.violation.get("cell") == cell.request.msg_id:
             shown.violation["execution_count"] = cell.execution_count  # may have been shown before it had one
-        from sentinel_kernel.kernel.violation_card import violation_bundle  # noqa: PLC0415 - not on the start path
-
-        bundle = violation_bundle(shown.violation, self._language, shown.limit)
-        self._outbox.display(bundle, cell.request.header, shown.display_id, update=update)
+        self._outbox.display(self._bundle(shown), cell.request.header, shown.display_id, update=update)
         if cell.show_again and not update:
             # The cell's next output, which clears those before, was this one.
             cell.show_again = False
@@ -196,12 +201,20 @@ class Displays:
                 if other is not shown and other.published_count:
                     self._show(cell, other, anew=True)
 
+    def _bundle(self, shown: Shown) -> Json:
+        from sentinel_kernel.kernel.violation_card import violation_bundle  # noqa: PLC0415 - not on the start path
+
+        return violation_bundle(shown.violation, self._language, shown.limit)
+
     def bring_up_to_date(self, cell: Cell, *, ended: bool = False) -> None:
         """Publish the counts of ``cell`` that changed, and what waited for its execute_input, or its end."""
         if cell.advice is not None and cell.began:
             cell.advice.show()
         self._earlier.remember(cell)
         self.show_waiting(cell)
+        if _takes_more(cell):
+            late, self._late = self._late, {}
+            cell.violations |= late
         for shown in cell.violations.values():
             if shown.is_behind:
                 self._show(cell, shown)
@@ -231,6 +244,10 @@ class Displays:
             words = self.waiting.pop(0)
             cell.displays.append(rendering.notice_bundle(words, self._language, "notice"))
             self.said(words)
+        if not cell.silent:
+            late, self._late = self._late, {}
+            for shown in late.values():
+                cell.displays.append(self._bundle(shown))
 
     def notice(
         self,
@@ -261,3 +278,8 @@ class Displays:
 def _takes_more(cell: Cell) -> bool:
     """Tell whether what is shown in a cell now is seen: its execute_input is out, and its idle is not."""
     return cell.began and not cell.idle and not cell.silent
+
+
+def _never_began(cell: Cell) -> bool:
+    """Tell whether a cell is over and showed nothing of the worker's: the host answered it, or nobody looks at it."""
+    return cell.idle and not cell.began

@@ -26,8 +26,9 @@ class Shop:
         self.timers: list[Callable[[], None]] = []
         self.shown: list[tuple[bool, dict[str, Any]]] = []
         self.parents: list[str] = []
+        self.noted: list[dict[str, Any]] = []
         loop: Any = SimpleNamespace(call_later=lambda _seconds, call: self.timers.append(call))
-        told = SimpleNamespace(note=lambda _record: None, settle=lambda _parent: None)
+        told = SimpleNamespace(note=self.noted.append, settle=lambda _parent: None)
         outbox: Any = SimpleNamespace(told=told, display=self._display)
         self.displays = Displays(loop, outbox, "en", dict)
         self.cell = self.new_cell("m")
@@ -85,6 +86,34 @@ def test_a_line_alone_is_shown_in_a_moment_or_at_the_cells_end() -> None:
         shop.ring()
         shop.displays.bring_up_to_date(shop.cell, ended=True)
         assert len(shop.shown) == 2
+
+
+def test_what_is_refused_behind_a_cell_that_the_host_answered_is_kept_and_shown_in_the_next() -> None:
+    shop = Shop()
+    shop.displays.bring_up_to_date(shop.cell, ended=True)
+    answered, following = shop.new_cell("answered", began=False, idle=True), shop.new_cell("next")
+    shop.displays.refused({**REFUSED, "id": "its", "cell": "m", "line": 2}, answered)
+    shop.displays.refused({**REFUSED, "id": "unknown"}, answered)
+    assert shop.shown == []
+    assert [(record["id"], record.get("cell"), record.get("source")) for record in shop.noted] == [
+        ("its", "m", "x.get()"),
+        ("unknown", None, None),
+    ]
+    shop.displays.refused({**REFUSED, "id": "its", "count": 3}, answered)
+    shop.displays.bring_up_to_date(following)
+    shop.displays.bring_up_to_date(following, ended=True)
+    assert [(record["id"], record["count"]) for _, record in shop.shown] == [("its", 3), ("unknown", 1)]
+    assert shop.parents == ["next", "next"]
+    assert shop.displays.refusals == 4
+
+
+def test_what_is_refused_behind_one_such_cell_is_among_the_pages_of_the_next_one() -> None:
+    shop = Shop()
+    shop.displays.refused(REFUSED, shop.new_cell("answered", began=False, idle=True))
+    following = shop.new_cell("next", began=False)
+    for _ in range(2):
+        shop.displays.hand_over(following)
+    assert [bundle[VIOLATION_TYPE]["id"] for bundle in following.displays] == ["v"]
 
 
 def test_what_waits_for_a_cell_is_not_shown_behind_the_idle_of_one_whose_reply_is_missing() -> None:
