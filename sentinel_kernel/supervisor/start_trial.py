@@ -71,11 +71,12 @@ class StartTrial(Keeper):
     ) -> None:
         """Call ``done`` with what the start of ``message`` fails by, now or before long.
 
-        One that is still under way is given up: who asked has gone on.
+        One that is still under way is given up: who asked has gone on, as by an interrupt, or waits in a cell beside
+        this one, and is told.
         """
-        self._end(_UNTOLD)
+        self._end(_OVERTAKEN)
         if len(self._dying) >= _MOST_HUNG:
-            done(_too_slow())
+            done(_STILL_HUNG)
             return
         try:
             directory = RunDirectory()
@@ -214,6 +215,9 @@ def _lesser_alone(current: Current, profile: str) -> Problem:
     }
 
 
+_ONCE_IT_ANSWERS = {"remedy_en": "Try again once it answers.", "remedy_zh": "请在其恢复响应后重试。"}
+
+
 def _too_slow() -> Problem:
     """Return the words for a trial that took too long: what it waits for, a start would wait for, too."""
     return {
@@ -222,8 +226,7 @@ def _too_slow() -> Problem:
         "cause_en": f"Its folders and its interpreter were looked at for {SECONDS:g} s without an end: a disk, or the "
         "interpreter, does not answer.",
         "cause_zh": f"检查其文件夹和解释器用了 {SECONDS:g} 秒仍未完成：有磁盘或解释器没有响应。",
-        "remedy_en": "Try again once it answers.",
-        "remedy_zh": "请在其恢复响应后重试。",
+        **_ONCE_IT_ANSWERS,
     }
 
 
@@ -236,3 +239,19 @@ _UNTOLD: Problem = {
     "remedy_zh": "请重试；`sentinel-kernel doctor` 会说明缺少什么。",
 }
 """Fails closed: what is not known to start costs no variable."""
+
+_OVERTAKEN: Problem = {
+    "step": "prepare",
+    "errno": None,
+    "cause_en": "Another cell asked for a change before it was known whether this starts, and one is tried at a time.",
+    "cause_zh": "在确认它能否启动之前，另一个单元格请求了更改，而每次只能检查一个。",
+    "remedy_en": "Run the cell again.",
+    "remedy_zh": "请重新运行该单元格。",
+}
+_STILL_HUNG: Problem = {
+    "step": "prepare",
+    "errno": None,
+    "cause_en": "Whether it starts was not looked at: earlier looks still wait for a disk that does not answer.",
+    "cause_zh": "没有检查它能否启动：先前的检查仍在等待没有响应的磁盘。",
+    **_ONCE_IT_ANSWERS,
+}

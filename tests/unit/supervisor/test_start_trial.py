@@ -114,7 +114,7 @@ def test_what_takes_too_long_is_refused_in_words_and_ended_with_all_that_it_has_
     trial.all_ended()
 
 
-def test_one_that_nobody_waits_for_any_more_makes_room_for_the_next(
+def test_one_that_is_under_way_makes_room_for_the_next_and_says_so_to_who_still_waits(
     trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finding(monkeypatch, hang(tmp_path / "pipe"))
@@ -123,7 +123,10 @@ def test_one_that_nobody_waits_for_any_more_makes_room_for_the_next(
     assert os.read(trial.held, 4) == b"here"
     finding(monkeypatch, dict)
     trial.ask()
-    assert trial.told.pop()["cause_en"]
+    overtaken = trial.told.pop()
+    assert "Another cell asked for a change" in overtaken["cause_en"]
+    assert "另一个单元格请求了更改" in overtaken["cause_zh"]
+    assert (overtaken["remedy_en"], overtaken["remedy_zh"]) == ("Run the cell again.", "请重新运行该单元格。")
     trial.follow()
     assert trial.told == [{}]
     trial.all_ended()
@@ -150,3 +153,28 @@ def test_a_run_folder_that_can_not_be_removed_keeps_nobody_from_the_answer(
     assert trial.told == [{}]
     (folder / "kept").rmdir()
     folder.rmdir()
+
+
+def test_where_earlier_looks_still_hang_none_is_begun_and_nobody_is_told_of_a_look(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start_trial, "_MOST_HUNG", 1)
+    child = os.fork()  # stands for one that was killed, and can't end before its disk answers
+    if child == 0:
+        while True:
+            signal.pause()
+    trial.keeper._dying.append(child)
+    try:
+        trial.ask()
+    finally:
+        os.kill(child, signal.SIGKILL)
+    [told] = trial.told
+    assert "was not looked at: earlier looks still wait" in told["cause_en"]
+    assert "先前的检查仍在等待" in told["cause_zh"]
+    assert told["remedy_en"] == "Try again once it answers."
+    assert trial.keeper.descriptors() == ()
+    trial.all_ended()
+    finding(monkeypatch, dict)
+    trial.ask()
+    trial.follow()
+    assert trial.told[1:] == [{}]
