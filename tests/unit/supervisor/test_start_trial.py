@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import select
 import signal
 from typing import TYPE_CHECKING, Any
@@ -178,3 +180,47 @@ def test_where_earlier_looks_still_hang_none_is_begun_and_nobody_is_told_of_a_lo
     trial.ask()
     trial.follow()
     assert trial.told[1:] == [{}]
+
+
+@pytest.mark.parametrize("lacking", ["descriptors", "processes"])
+def test_where_no_process_can_be_started_that_is_told_and_nothing_is_left(
+    lacking: str, trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = sorted(os.listdir("/proc/self/fd"))
+    expected = errno.EMFILE if lacking == "descriptors" else errno.EAGAIN
+    if lacking == "descriptors":
+        free = os.dup(trial.held)
+        os.close(free)
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (free + 1, limits[1])
+        )  # enough for a folder, not for a pipe
+    else:
+
+        def refused() -> int:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+        monkeypatch.setattr(os, "fork", refused)  # RLIMIT_NPROC holds back no root
+    try:
+        trial.ask()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    [told] = trial.told
+    assert (told["step"], told["errno"]) == ("prepare", expected)
+    assert os.strerror(expected) in told["cause_en"]
+    assert (trial.keeper.descriptors(), trial.keeper.due_seconds()) == ((), None)
+    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert list((tmp_path / "run" / "sentinel-kernel").iterdir()) == []
+
+
+def test_at_the_supervisors_end_what_is_under_way_ends_and_nobody_is_told(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding(monkeypatch, hang(tmp_path / "pipe"))
+    trial.ask()
+    wait_until(lambda: select.select([trial.held], [], [], 0)[0], "it hangs")
+    assert os.read(trial.held, 4) == b"here"
+    trial.keeper.close()
+    trial.all_ended()
+    assert trial.told == []
+    assert list((tmp_path / "run" / "sentinel-kernel").iterdir()) == []
