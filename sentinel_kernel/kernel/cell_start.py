@@ -318,6 +318,8 @@ class CellStart:
             execution.last_count = count
         cell.ename = str(error.get("ename") or "")
         self._host.cell_calls.answered({**begin_fields(cell), **end_fields(cell)})
+        self._host.limits.show_late(cell)
+        self._host.files.hand_over(cell)
         self._host.displays.hand_over(cell)
         answer_cell(self._host.outbox, cell, error, count)
         execution.finish(cell)

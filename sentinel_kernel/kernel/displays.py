@@ -246,7 +246,7 @@ class Displays:
             self.said(words)
         if not cell.silent:
             late, self._late = self._late, {}
-            for shown in late.values():
+            for shown in (*cell.violations.values(), *late.values()):
                 cell.displays.append(self._bundle(shown))
 
     def notice(

@@ -74,6 +74,11 @@ class FilesEntry:
         if self._notices is not None:
             self._notices.show_late(cell)
 
+    def hand_over(self, cell: Cell) -> None:
+        """Put that among the pages of ``cell``, which the host is about to answer itself."""
+        if self._notices is not None:
+            self._notices.hand_over(cell)
+
     def saved(self, path: str, files: int, left_out: int) -> None:
         """Say where the files of a sandbox that ended are: in a cell that runs, else in the next; and in the log.
 

@@ -121,6 +121,17 @@ class FilesNotices:
             for about, words, paths, count in late:
                 self._show_in(cell, words, paths, count, about)
 
+    def hand_over(self, cell: Cell) -> None:
+        """Put that among the pages of ``cell``, which the host is about to answer itself.
+
+        Not that files are held, which is taken away again: pages stay.
+        """
+        if not cell.silent and cell.allow_stdin:
+            for about, words, paths, count in self._late:
+                if not _says_held(about):
+                    cell.displays.append(self._bundle(words, paths, count))
+            self._late = [late for late in self._late if _says_held(late[0])]
+
     def _show(self, words: Words, paths: list[str], count: int, about: str) -> bool:
         """Show a notice in the newest cell, or the next one; False where nobody is there to see it."""
         cell = self._host.execution.newest()
@@ -137,14 +148,17 @@ class FilesNotices:
 
     def _show_in(self, cell: Cell, words: Words, paths: list[str], count: int, about: str) -> None:
         host = self._host
-        language = host.settings.language
+        display_id = host.displays.new_id()
+        host.outbox.display(self._bundle(words, paths, count), cell.request.header, display_id)
+        if _says_held(about):
+            self._held_at.append((display_id, cell.request.header))
+
+    def _bundle(self, words: Words, paths: list[str], count: int) -> Json:
+        language = self._host.settings.language
         bundle = rendering.notice_bundle(words, language, "notice")
         if paths:
             _name(bundle, paths, count, chinese=language == "zh")
-        display_id = host.displays.new_id()
-        host.outbox.display(bundle, cell.request.header, display_id)
-        if _says_held(about):
-            self._held_at.append((display_id, cell.request.header))
+        return bundle
 
 
 def _says_held(about: str) -> bool:

@@ -92,7 +92,10 @@ class Limits:
         return None
 
     def show_late(self, cell: Cell) -> None:
-        """Show in ``cell``, which has just begun, what was told behind the end of the last one."""
+        """Show in ``cell``, which has just begun, what was told behind the end of the last one.
+
+        In one that the host is about to answer itself, put it where :meth:`Displays.hand_over` finds it.
+        """
         if not cell.silent:
             late, self._late = self._late, {}
             for limit in late.values():
@@ -260,7 +263,10 @@ def _output_place(cell: Cell) -> Json | None:
 
 def _about(limit: Json) -> str:
     """Return what tells limits of one cell apart."""
-    return f"limit:{limit.get('name')}:{limit.get('stage')}:{limit.get('place')}"
+    name = limit.get("name")
+    # What is left running is each time something else; a limit's detail is a number, which changes.
+    detail = limit.get("detail") if name == "left_running" else None
+    return f"limit:{name}:{limit.get('stage')}:{limit.get('place')}:{detail}"
 
 
 def _violation(limit: Json) -> Json:

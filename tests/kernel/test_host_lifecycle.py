@@ -226,6 +226,38 @@ def test_what_is_told_behind_the_idle_of_a_cell_that_no_worker_ended_is_shown_in
         assert [parent for parent, told in published if words in told] == [second]
 
 
+def test_what_is_told_behind_an_idle_is_all_shown_once_by_a_cell_that_the_host_answers(
+    kernel: HostedKernel, worker: FakeWorker
+) -> None:
+    first = kernel.client.execute("a")
+    worker.run_cell()
+    kernel.outputs(parent=first)
+    kernel.event("files", generation=kernel.generation, committed=["a.csv"], committed_count=1)
+    kernel.event("files", generation=kernel.generation, held=2, bytes=10)
+    for limit in (
+        {"name": "left_running", "stage": "soft", "detail": "sleep 60"},
+        {"name": "left_running", "stage": "soft", "detail": "top"},
+        {"name": "disk", "stage": "refused", "used": 2, "allowed": 1, "unit": "bytes", "place": "/tmp"},
+    ):
+        kernel.event("limit", generation=kernel.generation, limit=limit)
+    kernel.wait_arrived(worker)
+    second = kernel.client.execute("%sentinel_nothing")
+    shown = [
+        str(content["data"]["text/plain"])
+        for _, content in kernel.outputs(parent=second)
+        if "data" in content
+    ]
+    for words in ("a.csv", "background: sleep 60", "background: top", "under this kernel's ceiling"):
+        assert len([text for text in shown if words in text]) == 1
+    # That is taken away again once it is no longer so, which pages are not.
+    third = kernel.client.execute("b")
+    worker.run_cell()
+    shown = [
+        str(content["data"]["text/plain"]) for _, content in kernel.outputs(parent=third) if "data" in content
+    ]
+    assert ["2 files that cells changed are held" in text for text in shown] == [True]
+
+
 @pytest.mark.usefixtures("worker")
 def test_an_interrupt_goes_to_the_supervisor_and_is_answered(kernel: HostedKernel) -> None:
     message = kernel.client.session.msg("interrupt_request", {})
