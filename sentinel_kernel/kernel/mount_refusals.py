@@ -77,10 +77,10 @@ WHY = {
     "replaced": (
         (
             "cells were given another folder at this place, which the host has exchanged for this one since, and they "
-            "still see that one. HINT → `%sentinel_reset` shows this one, in a fresh sandbox; variables are lost."
+            "still have that one. HINT → `%sentinel_reset` shows this one, in a fresh sandbox; variables are lost."
         ),
         (
-            "单元格在此位置看到的仍是原来的文件夹，而主机上该处已换成另一个。HINT → 输入 `%sentinel_reset` 会以全新的"
+            "单元格在此位置使用的仍是原来的文件夹，而主机上该处已换成另一个。HINT → 输入 `%sentinel_reset` 会以全新的"
             "沙箱显示现在的文件夹；变量会丢失。"
         ),
     ),
@@ -187,4 +187,9 @@ OF_PROFILE = {
     ),
 }
 """What helps where the profile wants a folder written: it is shown read-only already."""
+ANEW = (
+    "HINT → `%sentinel_reset` shows what is there now, in a fresh sandbox; variables are lost.",
+    "HINT → 输入 `%sentinel_reset` 会以全新的沙箱显示该处现在的内容；变量会丢失。",
+)
+"""What helps where cells were given the folder before: until their sandbox ends they write to what they have."""
 CODES = frozenset({*WHY, "failed"})

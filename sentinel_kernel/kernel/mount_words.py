@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
-from sentinel_kernel.kernel.mount_refusals import BEFORE_HINT, FAILED, OF_PROFILE, WHY
+from sentinel_kernel.kernel.mount_refusals import ANEW, BEFORE_HINT, FAILED, OF_PROFILE, WHY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,14 +39,23 @@ class MountWords:
         why = self._say(english, chinese).format(detail=detail, path=_typed(path))
         return self._say(f"the folder {shown!r} is not shown: {why}", f"文件夹“{shown}”未显示：{why}")
 
-    def not_written(self, path: str, told: Json) -> str:
-        """Return why a folder that the profile wants written is only read."""
+    def not_written(self, path: str, told: Json, *, held: bool = False) -> str:
+        """Return why a folder that the profile wants written is only read.
+
+        ``held`` tells that cells were given what was there before, and go on writing to that.
+        """
         code, language = str(told.get("code")), int(self._chinese)
         why = WHY.get(code, FAILED)[language]
-        if code in OF_PROFILE:
-            why = why.partition(BEFORE_HINT[language])[0] + " "[language:] + OF_PROFILE[code][language]
+        if held or code in OF_PROFILE:
+            hint = ANEW if held else OF_PROFILE[code]
+            why = why.partition(BEFORE_HINT[language])[0] + " "[language:] + hint[language]
         detail = rendering.printable(str(told.get("detail") or ""), _CHARACTERS)
         why = why.format(detail=detail, path=_typed(path))
+        if held:
+            return self._say(
+                f"what cells write here goes to the folder that they were given before: {why}",
+                f"单元格在此写入的内容仍进入先前提供的文件夹：{why}",
+            )
         return self._say(f"cells can't change it: {why}", f"单元格无法修改它：{why}")
 
     def question(self, path: str, mode: str, told: Json, *, profile: str = "") -> str:
@@ -152,10 +161,17 @@ class MountWords:
             f"HINT → 如需再次询问：%sentinel_mount {shown} rw",
         )
 
-    def read_only(self, path: str, why: str) -> Json:
-        """Return the bundle that tells that a folder which the profile wants writable can only be read."""
+    def read_only(self, path: str, why: str, *, held: bool = False) -> Json:
+        """Return the bundle that tells that a folder which the profile wants writable can only be read.
+
+        Or, where it is ``held`` as :meth:`not_written` says, that cells write to the former one.
+        """
         shown = rendering.printable(path, _CHARACTERS)
         title = self._say("Sentinel: a folder can only be read", "Sentinel：文件夹只能读取")
+        if held:
+            title = self._say(
+                "Sentinel: cells write to a former folder", "Sentinel：单元格写入的是先前的文件夹"
+            )
         label = self._say("folder", "文件夹")
         return rendering.table_bundle(title, [(label, shown), (self._say("why", "原因"), why)])
 

@@ -72,8 +72,9 @@ class Mounting:
         path = self._absolute(wanted.path)
 
         def failed(told: Json) -> None:
-            wants = wanted.mode == "rw" and self._of_profile(path)
-            refuse(self._words.not_written(path, told) if wants else self._words.refused(path, told))
+            wants, held = wanted.mode == "rw" and self._of_profile(path), self._is_held(path)
+            words = self._words
+            refuse(words.not_written(path, told, held=held) if wants else words.refused(path, told))
 
         def agreed(real: str, added: Json) -> None:
             if wanted.mode == "rw" and self._of_profile(real):
@@ -108,6 +109,11 @@ class Mounting:
         ready = self._host.lifecycle.ready
         return path in (*(ready.get("writable") or ()), *(ready.get("asked") or ()))
 
+    def _is_held(self, path: str) -> bool:
+        """Tell whether cells were given a folder at its own place: they write to that until their sandbox ends."""
+        mounts = self._host.lifecycle.ready.get("mounts") or ()
+        return any(mount.get("target") == mount.get("path") == path for mount in mounts)
+
     def settle(self, cell: Cell, current: Current, done: Callable[[], None]) -> None:
         """Ask about each folder that the profile wants writable, once a session; then go on with the cell."""
         lifecycle = self._host.lifecycle
@@ -123,13 +129,14 @@ class Mounting:
         go_on()
 
     def _settle_one(self, cell: Cell, path: str, current: Current, done: Callable[[], None]) -> None:
-        def only_read(why: str) -> None:
+        def only_read(why: str, *, held: bool = False) -> None:
             if not cell.silent:
-                cell.displays.append(self._words.read_only(path, why))
+                cell.displays.append(self._words.read_only(path, why, held=held))
             done()
 
         def failed(told: Json) -> None:
-            only_read(self._words.not_written(path, told))
+            held = self._is_held(path)
+            only_read(self._words.not_written(path, told, held=held), held=held)
 
         def shown(told: Json) -> None:
             if not cell.silent and (told.get("mount") or {}).get("target") != path:

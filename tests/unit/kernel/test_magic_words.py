@@ -103,6 +103,25 @@ def test_a_folder_that_the_profile_wants_written_is_not_to_be_shown_read_only_on
         assert told.count("HINT →") == 1
 
 
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_a_folder_that_cells_were_given_before_is_not_said_to_be_read_alone(code: str) -> None:
+    told = {"code": code, "detail": "/srv/data/.git"}
+    for language, here, never in (
+        (
+            "en",
+            "what cells write here goes to the folder that they were given before",
+            ("only", "can't change"),
+        ),
+        ("zh", "单元格在此写入的内容仍进入先前提供的文件夹", ("只能", "无法修改它")),
+    ):
+        words = MountWords(language)
+        why = words.not_written("/srv/data", told, held=True)
+        plain = words.read_only("/srv/data", why, held=True)["text/plain"]
+        assert here in why
+        assert (why.count("HINT →"), why.count("%sentinel_reset"), "{" in why) == (1, 1, False)
+        assert [word for word in never if word in plain] == []
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("path", ["/srv/data", "/srv/my data"])
 def test_a_folder_that_is_refused_is_named_in_the_line_that_shows_it_read_only(
