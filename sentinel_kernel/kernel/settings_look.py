@@ -8,6 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import words
+from sentinel_kernel.kernel.log import log
 from sentinel_kernel.kernel.unusable_settings import names_places
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def look_at_places(host: Host) -> None:
-    """Have those that can't be used told by the cell that runs when it is found out, else by the next one."""
+    """Have those that can't be used told by the cell that runs when it is found out, else by the next one.
+
+    And by the log: a run of a few quick cells may be over before.
+    """
     if not names_places(os.environ):
         return
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -25,6 +29,7 @@ def look_at_places(host: Host) -> None:
     def look() -> None:
         try:
             for told in words.about_places():
+                log(told.message("en"))
                 found.append(told)
                 os.write(writer, b".")
         finally:

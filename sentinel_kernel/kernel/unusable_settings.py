@@ -22,12 +22,13 @@ _SHOWN = 3
 
 
 def unusable_settings(settings: Settings, environment: Mapping[str, str]) -> list[Notice]:
-    """Return what is to be told of those whose words alone tell it, in English and Chinese.
+    """Return what is to be told of those that their words tell, or a file of the user's own, in English and Chinese.
 
     Others are told where they are used: a profile or an interpreter that there is not is no sandbox, and the audit
     and the words of one's own say themselves what they can't take.
     """
     found = [*_language(environment), *_names(environment), *_ceiling(settings, environment)]
+    found += _folders([path for path in _writable(environment) if not os.path.isabs(path)])
     if _names_a_store(environment):
         from sentinel_kernel.workspace.store import read_store_settings  # noqa: PLC0415 - few set one
 
@@ -37,24 +38,37 @@ def unusable_settings(settings: Settings, environment: Mapping[str, str]) -> lis
 
 def names_places(environment: Mapping[str, str]) -> bool:
     """Tell whether any of them names a place that has to be looked at."""
-    return _names_a_store(environment) or bool(environment.get("SENTINEL_WRITABLE"))
+    return any(map(os.path.isabs, _writable(environment))) or bool(_store_url(environment))
 
 
 def unusable_places(environment: Mapping[str, str]) -> Iterator[Notice]:
-    """Yield what is to be told of such places; it imports, and asks disks that may take long, or for ever."""
-    if _names_a_store(environment):
-        from sentinel_kernel.workspace.store import read_store_settings  # noqa: PLC0415 - few set one
-        from sentinel_kernel.workspace.uploading import obstacle  # noqa: PLC0415
+    """Yield what is to be told of such places; it asks disks and imports, which may take long, or for ever."""
+    yield from _folders(
+        [path for path in _writable(environment) if os.path.isabs(path) and not os.path.isdir(path)]
+    )
+    # The last one: whatever an import of others' packages does, the rest was told.
+    if url := _store_url(environment):
+        from sentinel_kernel.workspace.uploading import obstacle  # noqa: PLC0415 - few set one
 
-        url = read_store_settings(environment).url
-        why = obstacle(url) if url else None
+        why = obstacle(url)
         if why is not None:
             yield why
-    yield from _folders(environment)
 
 
 def _names_a_store(environment: Mapping[str, str]) -> bool:
     return any(name.startswith("SENTINEL_ARTIFACTS") for name in environment)
+
+
+def _store_url(environment: Mapping[str, str]) -> str:
+    if not _names_a_store(environment):
+        return ""
+    from sentinel_kernel.workspace.store import read_store_settings  # noqa: PLC0415 - few set one
+
+    return read_store_settings(environment).url
+
+
+def _writable(environment: Mapping[str, str]) -> list[str]:
+    return [path for path in environment.get("SENTINEL_WRITABLE", "").split(":") if path]
 
 
 def _language(environment: Mapping[str, str]) -> Iterator[Notice]:
@@ -67,9 +81,7 @@ def _language(environment: Mapping[str, str]) -> Iterator[Notice]:
         )
 
 
-def _folders(environment: Mapping[str, str]) -> Iterator[Notice]:
-    paths = [path for path in environment.get("SENTINEL_WRITABLE", "").split(":") if path]
-    unusable = [path for path in paths if not (os.path.isabs(path) and os.path.isdir(path))]
+def _folders(unusable: list[str]) -> Iterator[Notice]:
     if unusable:
         told = ", ".join(repr(printable(path)) for path in unusable[:_SHOWN])
         yield (

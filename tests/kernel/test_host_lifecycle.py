@@ -391,22 +391,29 @@ def test_places_that_settings_name_are_looked_at_beside_a_kernel_that_serves(tmp
     ):
         worker = kernel.start_worker()
         kernel.subscribe()
+
+        def said() -> tuple[str, str]:
+            """Return in which cell something is shown next, and what."""
+            while (message := kernel.client.get_iopub_msg(timeout=60))["msg_type"] != "display_data":
+                pass
+            return message["parent_header"]["msg_id"], message["content"]["data"]["text/plain"]
+
+        # What the import is not needed for does not wait for it.
         first = kernel.client.execute("a")
-        worker.run_cell()
-        assert kinds(kernel.outputs(parent=first)) == ["busy", "execute_input", "idle"]
+        request, _ = worker.start_cell()
+        cell, told = said()
+        assert (cell, "SENTINEL_WRITABLE names what is no folder" in told) == (first, True)
+        worker.end_cell(request)
+        assert kinds(kernel.outputs(parent=first)) == ["idle"]
         second = kernel.client.execute("b")
         request, _ = worker.start_cell(2)
         writing.write(b"\n")  # the import goes on
-        said: list[str] = []
-        while len(said) < 2:
-            message = kernel.client.get_iopub_msg(timeout=60)
-            if message["msg_type"] == "display_data":
-                assert message["parent_header"]["msg_id"] == second
-                said.append(message["content"]["data"]["text/plain"])
-        assert "half installed" in said[0]
-        assert "SENTINEL_WRITABLE names what is no folder" in said[1]
+        cell, told = said()
+        assert (cell, "half installed" in told) == (second, True)
         worker.end_cell(request, count=2)
         assert kinds(kernel.outputs(parent=second)) == ["idle"]
+        log = kernel.log.read_text()
+        assert ("half installed" in log, "SENTINEL_WRITABLE names" in log) == (True, True)
 
 
 def test_a_reset_tries_again_where_there_was_no_sandbox(kernel: HostedKernel) -> None:

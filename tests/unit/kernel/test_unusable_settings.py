@@ -11,11 +11,13 @@ import pytest
 from sentinel_kernel.audit.place import read_audit_settings
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.kernel.settings import read_settings
+from sentinel_kernel.kernel.unusable_settings import names_places
 from sentinel_kernel.kernel.words import about_places, about_settings
 from sentinel_kernel.policy.own_words import words_in_use
 from sentinel_kernel.policy.profile import load_profile
 from sentinel_kernel.supervisor.backend import Backends
 from sentinel_kernel.supervisor.interpreter import ask
+from sentinel_kernel.workspace import uploading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +91,8 @@ def test_the_first_cell_tells_of_a_value_that_can_not_be(
     monkeypatch.setenv(name, value)
     told_at_once = about_settings(read_settings(["-f", "/k.json"], os.environ, "/"))
     # A disk that does not answer keeps no kernel from starting.
-    assert (told_at_once == []) is (name == "SENTINEL_WRITABLE")
+    takes_a_look = value.startswith("/nope")
+    assert (told_at_once == [], names_places({name: value})) == (takes_a_look, takes_a_look)
     (told,) = [*told_at_once, *about_places()]
     for words in (told.message("en"), told.message("zh")):
         assert name in words
@@ -116,3 +119,29 @@ def test_values_that_can_be_are_told_of_by_nobody(tmp_path: Path, monkeypatch: p
         monkeypatch.setenv(name, value)
     assert about_settings(read_settings(["-f", "/k.json"], os.environ, "/")) == []
     assert list(about_places()) == []
+
+
+def test_only_what_takes_an_import_or_a_disk_is_looked_at_beside_the_start(tmp_path: Path) -> None:
+    for needless in (
+        {},
+        {"SENTINEL_ARTIFACTS": str(tmp_path), "SENTINEL_ARTIFACTS_DAYS": "3"},
+        {"SENTINEL_WRITABLE": ":rel:"},
+    ):
+        assert not names_places(needless)
+    for needed in ({"SENTINEL_ARTIFACTS": "s3://bucket"}, {"SENTINEL_WRITABLE": f"rel:{tmp_path}"}):
+        assert names_places(needed)
+
+
+def test_folders_are_told_of_before_a_package_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SENTINEL_ARTIFACTS", "s3://bucket")
+    monkeypatch.setenv("SENTINEL_WRITABLE", "rel:/nope-there-is-none")
+
+    def interrupted(_url: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(uploading, "obstacle", interrupted)
+    places = about_places()
+    told = next(places).message("en")
+    assert ("/nope-there-is-none" in told, "'rel'" in told) == (True, False)
+    with pytest.raises(KeyboardInterrupt):
+        next(places)
