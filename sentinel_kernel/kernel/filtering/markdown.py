@@ -17,6 +17,7 @@ from sentinel_kernel.kernel.filtering.plain_html import (
     has_text_outside_cells,
     is_plain,
     marked_text,
+    without_mark,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ _SPACES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
 
 def filtered(text: str, hosts: Sequence[str] = ()) -> tuple[str, set[str]]:
     """Return the Markdown to show in the place of ``text``, and the kinds of what was held back."""
-    text = text.replace(TAG_MARK, "")
+    text = without_mark(text)
     kinds: set[str] = set()
 
     def tag(found: re.Match[str]) -> str:
@@ -157,7 +158,7 @@ def latex(text: str) -> str:
     r"""Return ``text`` without the commands of MathJax that make links, styles and names (``\href`` and its like)."""
     if "\\" not in text:
         return text
-    return _STYLED.sub(rf"\1{_BREAK}", _COMMANDS.sub(r"\\text", text.replace(TAG_MARK, "")))
+    return _STYLED.sub(rf"\1{_BREAK}", _COMMANDS.sub(r"\\text", without_mark(text)))
 
 
 def latex_in_html(text: str) -> str:
@@ -167,7 +168,7 @@ def latex_in_html(text: str) -> str:
     ``<b>``, ``<td>`` without a table), and moves what a table has outside of its cells. Where a command may come of
     that, no backslash begins one any more.
     """
-    text = text.replace(TAG_MARK, "")
+    text = without_mark(text)
     spelled = ("&#" in text or "&bsol;" in text) and _SPELLED_BACKSLASH.search(text) is not None
     if "\\" not in text and not spelled:
         return text

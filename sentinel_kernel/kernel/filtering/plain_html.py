@@ -48,13 +48,24 @@ _OUTSIDE_CELLS = re.compile(
 """A tag behind which a table has no text of its own, and something else than the next such tag behind it."""
 
 TAG_MARK = "\0"
-"""No page shows this character (HTML, "Tokenization"): it is taken out of outputs before."""
+"""No page shows this character (HTML, "Tokenization"), and no text has it any more where tags are marked."""
+
+_REPLACEMENT = "\ufffd"
+"""What browsers show in its place where they show anything."""
+
+
+def without_mark(text: str) -> str:
+    """Return ``text`` with another character for each :data:`TAG_MARK`.
+
+    Never with none: what stood on both sides was judged and measured apart, and must not be one word behind that.
+    """
+    return text.replace(TAG_MARK, _REPLACEMENT)
 
 
 def is_plain(html: str) -> bool:
     """Tell whether ``html`` has nothing but text, tables and the like."""
     if "<style" in html:
-        html = _ALIGNMENTS.sub("", html)
+        html = _ALIGNMENTS.sub(TAG_MARK, html)  # no tag has one: what stands on both sides makes none
     known = set[str]()
     for piece in _pieces(html):
         tags = set(_TAGS.findall(piece)) - known

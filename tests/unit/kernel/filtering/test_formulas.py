@@ -170,8 +170,8 @@ def test_what_looks_like_a_tag_of_markdown_may_be_text(text: str) -> None:
     assert markdown.filtered(text) == (text.replace("href", "text"), set())
 
 
-def test_a_formula_in_latex_is_read_without_what_no_page_shows() -> None:
-    assert markdown.latex("$\\hr\0ef{a}{b}$") == "$\\text{a}{b}$"
+def test_what_no_page_shows_parts_a_command_for_good() -> None:
+    assert markdown.latex("$\\hr\0ef{a}{b}$") == "$\\hr\ufffdef{a}{b}$"
 
 
 def test_an_argument_that_loads_is_found_across_tags_and_references() -> None:

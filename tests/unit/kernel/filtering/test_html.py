@@ -105,6 +105,7 @@ def test_a_table_of_pandas_passes_byte_for_byte() -> None:
         "<!--x--><p>a</p>",
         '<a href="https://example.org">a</a>',
         TABLE.replace("text-align: right;\n    }\n</style>", "display: none;\n    }\n</style>"),
+        "<di<style scoped>.dataframe a {text-align: left;}</style>v>a</div>",
     ],
 )
 def test_what_is_not_spelled_out_is_not_plain(text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sentinel_kernel.kernel.filtering import held, widgets
+from sentinel_kernel.kernel.filtering import held, plain_html, widgets
 from sentinel_kernel.kernel.filtering.messages import Filtered, Messages
 from sentinel_kernel.kernel.output_filter import OutputFilter
 from sentinel_kernel.policy.profile import Outputs
@@ -309,6 +309,25 @@ def test_addresses_are_read_as_browsers_read_them(address: str) -> None:
     assert held.REMOTE in {kind.split()[0] for kind in Messages().filter("comm_open", content, RULES).kinds}
     assert content["data"]["state"]["url"] == ""
     assert content["data"]["state"]["options"]["one"] == [""]
+
+
+@pytest.mark.parametrize("gap", ["\0", "\0\0"])
+def test_no_address_or_class_is_put_together_behind_its_judge(gap: str) -> None:
+    for address in (f"ht{gap}tps://a.b/{{z}}?a&b", f"java{gap}script:a&b", f"/{gap}/a.b/\\"):
+        content = opened("LeafletTileLayerModel", "jupyter-leaflet", url=address, options={"one": [address]})
+        Messages().filter("comm_open", content, RULES)
+        state = content["data"]["state"]
+        for left in (state["url"], state["options"]["one"][0]):
+            assert not left.startswith(("https:", "javascript:", "//"))
+    classes = f'<div class="b{gap}p3-overlay j{gap}p-Button x{gap}jp-Cell">a</div>'
+    shown = bundle()("text/html", classes)
+    Messages().filter("display_data", shown, RULES)
+    formula = opened("HTMLMathModel", value=classes)
+    Messages().filter("comm_open", formula, RULES)
+    for text in (shown["data"]["text/html"], formula["data"]["state"]["value"]):
+        assert "overlay" in text
+        assert not any(map(plain_html.is_page_class, text.split('"')[1].split()))
+    assert plain_html.is_page_class("jp-Button")  # positive control
 
 
 @pytest.mark.parametrize(

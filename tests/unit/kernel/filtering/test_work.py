@@ -78,6 +78,17 @@ def test_a_text_at_its_bound_takes_little_memory_and_a_longer_one_is_held_back(k
     assert kind not in content["data"] or kind == "text/plain"
 
 
+@pytest.mark.parametrize("gap", ["\0", "\0\0"])
+@pytest.mark.parametrize("kind", ["text/markdown", "text/html", "text/latex"])
+def test_no_mark_comes_of_a_text_that_was_not_counted_for_it(kind: str, gap: str) -> None:
+    for mark in ("```", "~~~", "![", "&#92;", "&bsol;", "\\href", "<b>"):
+        parted = gap.join((mark[0], mark[1:]))
+        content = shown(kind, f"$ {parted}{{x}}\n//\n")
+        Messages().filter("display_data", content, Outputs())
+        assert mark in f"{parted}{mark}"  # positive control
+        assert mark not in content["data"][kind]
+
+
 def test_a_table_behind_a_long_text_and_a_frame_of_references_take_little_memory() -> None:
     for text in ("a" * MIB + "<b>" * MIB, f"<iframe srcdoc='{'&a' * MIB}'></iframe>"):
         content = shown("text/html", text)
