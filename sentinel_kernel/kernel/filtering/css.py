@@ -16,8 +16,13 @@ MOST_REMEMBERED = 512
 """Characters of a text that a cache may keep: what is longer would fill the memory with what the code has sent."""
 
 _STRINGS = re.compile(
-    r"\"(?:[^\"\\\n<]++|\\[0-9A-Fa-f]{1,6}+ ?+)*+\"|'(?:[^'\\\n<]++|\\[0-9A-Fa-f]{1,6}+ ?+)*+'"
+    r"\"(?:[^\"\\\n\r\f<]++|\\[0-9A-Fa-f]{1,6}+ ?+)*+\"|'(?:[^'\\\n\r\f<]++|\\[0-9A-Fa-f]{1,6}+ ?+)*+'"
 )
+"""All that end a line end a string (CSS Syntax Level 3, "Preprocessing the input stream")."""
+
+COMMENT = "/*"
+"""Quotes within one are none, and within quotes it is none: where it stays, nothing is told of what is behind it."""
+
 _NAME = re.compile(r"-?-?[a-zA-Z][a-zA-Z0-9-]*")
 _FUNCTIONS = re.compile(r"(?<![a-zA-Z0-9-])([a-zA-Z0-9-]*+)\(")
 _SAFE_FUNCTIONS = frozenset(
@@ -188,7 +193,7 @@ def _value(name: str, value: str) -> str | None:
         return None
     if name.lower() == "position" and "fixed" in bare.lower():
         return None
-    if "<" in value:
+    if "<" in value or COMMENT in value:
         return None
     return value
 

@@ -8,6 +8,7 @@ import time
 
 import nh3
 import pytest
+import tinycss2
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -311,6 +312,43 @@ def test_an_attribute_of_a_picture_is_held_to_the_rules_of_styles(name: str, val
     made, kinds = html.filtered(f"<svg><rect {name}=\"{value}\" x='1'/></svg>", CLEAN)
     assert made == '<svg><rect x="1"></rect></svg>'
     assert kinds == {held.REMOTE}
+
+
+LOADING = "url(//a.b)"
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        f"color: '/*'; background: {LOADING}; color: '*/'",
+        f"color: /*'*/red; background: {LOADING}; color: /*'*/red",
+        *(f"color: 'a{end}; background: {LOADING}; '" for end in "\n\r\f"),
+    ],
+)
+def test_strings_and_comments_of_styles_end_where_browsers_end_them(style: str) -> None:
+    assert not is_plain(f'<p style="{style}">x</p>')
+    for text in (f'<p style="{style}">x</p>', f'<img><p style="{style}">x</p>'):
+        shown = html.filtered(text, CLEAN)[0]
+        value = re.findall(r'style="([^"]*)"', shown)
+        assert not loads("".join(value))
+    assert loads(style)  # positive control
+    inside = style.replace("'", '"').replace("; background: url(", "} body{background: url(")
+    shown = html.filtered(f"<style>p{{{inside}}}</style><p>x</p>", CLEAN)[0]
+    assert not loads("".join(re.findall(r"<style>(.*?)</style>", shown, re.DOTALL)))
+    assert not css.is_value(f"/*'*/{LOADING}/*'*/")
+    drawn = html.filtered(f"<svg><rect mask=\"/*'*/{LOADING}/*'*/\"/></svg>", CLEAN)
+    assert drawn == ("<svg><rect></rect></svg>", {held.REMOTE})
+
+
+def loads(style: str) -> bool:
+    """Tell whether a browser's reading of a style, or of a style sheet, finds an address in it."""
+    waiting = tinycss2.parse_component_value_list(style)
+    while waiting:
+        one = waiting.pop()
+        if one.type == "url" or (one.type == "function" and one.lower_name == "url"):
+            return True
+        waiting.extend(getattr(one, "content", None) or getattr(one, "arguments", None) or ())
+    return False
 
 
 def test_a_picture_keeps_its_own_references_and_words() -> None:
