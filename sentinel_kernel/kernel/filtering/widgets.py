@@ -242,11 +242,7 @@ class Models:
         if not work.takes("application/json" if is_text else "text/markdown", value):
             kinds.add(held.TOO_LONG)
             return ""
-        if (
-            foreign
-            and _URL.search(_UNREAD.sub("", value).replace("\\", "/"))
-            and not _is_listed(value, rules.hosts)
-        ):
+        if foreign and _loads(value, rules.hosts):
             kinds |= held.remote(value)
             return ""
         if is_text:
@@ -254,12 +250,17 @@ class Models:
         from sentinel_kernel.kernel.filtering import html, markdown, plain_html  # noqa: PLC0415 - when it is first needed
 
         if plain_html.is_plain(value):
-            return markdown.latex_in_html(value)
-        if not html.is_quickly_read(value):
+            made = markdown.latex_in_html(value)
+        elif html.is_quickly_read(value):
+            made, why = html.cleaned(value, rules.hosts)
+            kinds |= why
+        else:
             kinds.add(held.TOO_LONG)
             return ""
-        made, why = html.cleaned(value, rules.hosts)
-        kinds |= why
+        # It may be an address now: references are resolved, and what stood between its letters is left out.
+        if foreign and _loads(made, rules.hosts):
+            kinds |= held.remote(made)
+            return ""
         return made
 
     def _may_link(self, end: Any) -> bool:  # noqa: ANN401 - what JSON holds
@@ -276,6 +277,11 @@ class Models:
             and model.module in _CORE
             and end[1] in _LINKED
         )
+
+
+def _loads(text: str, hosts: tuple[str, ...]) -> bool:
+    """Tell whether a page that takes ``text`` for an address would load from another host than the listed ones."""
+    return _URL.search(_UNREAD.sub("", text).replace("\\", "/")) is not None and not _is_listed(text, hosts)
 
 
 def _is_name(value: object) -> bool:

@@ -311,6 +311,24 @@ def test_addresses_are_read_as_browsers_read_them(address: str) -> None:
     assert content["data"]["state"]["options"]["one"] == [""]
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ht&#116;ps://a.b/?<img>",
+        "ht<x>tps://a.b/",
+        "ht<!-- -->tps://a.b/",
+        "https&colon;//a.b/<img>",
+        "<x>//a.b/",
+        "java<x>script:x",
+    ],
+)
+def test_what_cleaning_makes_of_a_text_is_no_address(address: str) -> None:
+    content = opened("LeafletTileLayerModel", "jupyter-leaflet", url=address, options={"one": [address]})
+    assert held.REMOTE in Messages().filter("comm_open", content, RULES).kinds
+    assert content["data"]["state"]["url"] == ""
+    assert content["data"]["state"]["options"]["one"] == [""]
+
+
 @pytest.mark.parametrize("gap", ["\0", "\0\0"])
 def test_no_address_or_class_is_put_together_behind_its_judge(gap: str) -> None:
     for address in (f"ht{gap}tps://a.b/{{z}}?a&b", f"java{gap}script:a&b", f"/{gap}/a.b/\\"):
