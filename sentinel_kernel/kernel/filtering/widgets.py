@@ -36,6 +36,7 @@ _TYPED = re.compile(r"(?:Text|Textarea|Password|Combobox)(?:Model|View)")
 _MATHEMATICS = re.compile(r"\$|\\(?:[(\[]|begin\b)")
 """Where one of these is, a page looks for LaTeX."""
 
+_SHOWN = frozenset({"value", "placeholder", "description"})
 _LINKED = frozenset({"value", "index", "selected_index", "max", "min", "disabled", "step"})
 _URL = re.compile(
     r"(?:https?|wss?|ftp):/|^(?:https?|wss?|ftp|file|blob|filesystem|vbscript):|^//|javascript:"
@@ -63,6 +64,10 @@ class _Model:
         self.style = any(_STYLE.fullmatch(name) for name in both)
         self.link = any(_LINK.fullmatch(name) for name in both)
         self.typed = bool(both) and all(_TYPED.fullmatch(name) for name in both)
+
+    def holds_text(self, key: str) -> bool:
+        """Tell whether pages put what is at ``key`` into themselves as HTML or as a style, a text or not."""
+        return self.style or (self.html and key in _SHOWN)
 
 
 class Models:
@@ -177,11 +182,12 @@ class Models:
                 if made != value:
                     state[key] = made
                     changed = True
-            elif foreign and isinstance(value, dict | list):
-                changed |= self._deep(value, rules, kinds, work)
-            elif isinstance(value, list) and (labels := [_label(one, kinds, work) for one in value]) != value:
-                state[key] = labels
+            elif isinstance(value, dict | list) and model is not None and model.holds_text(key):
+                state[key] = ""  # a page makes one text of all that a list holds
                 changed = True
+                kinds.add(held.ACTIVE)
+            elif foreign or isinstance(value, list):
+                changed |= self._deep(model, key, value, rules, kinds, work)
         return changed, kinds
 
     def _settings(self, model: _Model | None, state: dict[str, Any], kinds: set[str]) -> bool:
@@ -216,24 +222,37 @@ class Models:
             kinds |= held.remote(value)
             return ""
         foreign = model is None or model.module not in _CORE
-        if foreign or (model is not None and model.html and key in ("value", "placeholder", "description")):
+        if foreign or (model is not None and model.html and key in _SHOWN):
             return self._text(value, rules, kinds, work, foreign=foreign)
         return value if model is not None and model.typed and key == "value" else _label(value, kinds, work)
 
-    def _deep(self, value: Any, rules: Outputs, kinds: set[str], work: Work) -> bool:  # noqa: ANN401 - what JSON holds
-        """Make all texts in a value of a model that is not ipywidgets' own harmless; tell whether any was changed."""
+    def _deep(
+        self,
+        model: _Model | None,
+        key: str,
+        value: Any,  # noqa: ANN401 - what JSON holds
+        rules: Outputs,
+        kinds: set[str],
+        work: Work,
+    ) -> bool:
+        """Judge all texts in a value as one text; tell whether any was changed.
+
+        Of ipywidgets' own models those in lists alone: what lies in objects is no text there, but outputs.
+        """
+        seen = dict | list if model is None or model.module not in _CORE else list
         changed, waiting = False, [value]
         while waiting:
             current = waiting.pop()
-            items = list(current.items() if isinstance(current, dict) else enumerate(current))
-            for key, inner in items:
+            if not isinstance(current, seen):
+                continue
+            for place, inner in list(current.items() if isinstance(current, dict) else enumerate(current)):
                 if isinstance(inner, dict | list):
                     waiting.append(inner)
                 elif (
                     isinstance(inner, str)
-                    and (made := self._text(inner, rules, kinds, work, foreign=True)) != inner
+                    and (made := self._string(model, key, inner, rules, kinds, work)) != inner
                 ):
-                    current[key] = made
+                    current[place] = made
                     changed = True
         return changed
 
@@ -288,9 +307,9 @@ def _is_name(value: object) -> bool:
     return value is None or (isinstance(value, str) and len(value) <= _LONGEST_NAME and value.isascii())
 
 
-def _label(value: Any, kinds: set[str], work: Work) -> Any:  # noqa: ANN401 - what JSON holds
+def _label(value: str, kinds: set[str], work: Work) -> str:
     """Return what stands for a text that a page may typeset: LaTeX that makes no links and styles."""
-    if not isinstance(value, str) or "\\" not in value or _MATHEMATICS.search(value) is None:
+    if "\\" not in value or _MATHEMATICS.search(value) is None:
         return value
     if not work.takes("text/latex", value):
         kinds.add(held.TOO_LONG)

@@ -232,6 +232,34 @@ def test_latex_of_labels_makes_no_links_and_what_is_typed_stays() -> None:
         assert not Messages().filter("comm_open", content, RULES).changed, name
 
 
+@pytest.mark.parametrize("held_in", [list, lambda parts: [[*parts]], lambda parts: {"a": [*parts]}])
+def test_a_list_in_the_place_of_a_text_is_none(held_in: Any) -> None:
+    loading = "url(//a.b)"
+    for name, key, text in (
+        ("HTMLModel", "value", EVIL),
+        ("HTMLMathModel", "value", EVIL),
+        ("LabelStyleModel", "background", loading),
+        ("LayoutModel", "border", "image-set('//a.b' 1x)"),
+    ):
+        content = opened(name, **{key: held_in([text])})
+        told = Messages().filter("comm_open", content, RULES)
+        assert (content["data"]["state"][key], told.kinds) == ("", {held.ACTIVE}), name
+    unknown = update("nobody", value=held_in([EVIL]), background=held_in(["image-set('//a.b' 1x)", loading]))
+    Messages().filter("comm_msg", unknown, RULES)
+    assert "onerror" not in str(unknown)
+    assert "//a.b" not in str(unknown)
+
+
+def test_labels_within_lists_of_lists_make_no_links() -> None:
+    for value in ([r"$\href{a}{x}$"], [["b", [r"$\href{a}{x}$"]]]):
+        content = opened("LabelModel", value=value)
+        assert Messages().filter("comm_open", content, RULES).changed
+        assert "href" not in str(content["data"]["state"]["value"])
+    outputs = [{"output_type": "stream", "name": "stdout", "text": r"C:\data costs $5"}]
+    shown = opened("OutputModel", "@jupyter-widgets/output", outputs=outputs)
+    assert Messages().filter("comm_open", shown, RULES) == Filtered()
+
+
 def test_a_model_stays_what_it_is() -> None:
     messages = Messages()
     messages.filter("comm_open", opened("TextModel", value=EVIL), RULES)
