@@ -208,14 +208,15 @@ class WorkerSide:
         host = self._host
         judged = judge(msg_type, parts[CONTENT], host.displays.ids, host.output_filter.judge)
         judged = judge_metadata(judged, parts)
-        if (not judged.drop or judged.kinds) and host_comms.forged(host, msg_type, parts[CONTENT]):
+        # As it came, and as it goes out: what the filter leaves out may part a name of the host's.
+        forms = [parts[CONTENT], *([] if judged.content is None else [encode(judged.content)])]
+        if (not judged.drop or judged.kinds) and any(host_comms.forged(host, msg_type, one) for one in forms):
             judged = Judged(drop=True, reserved=True)
         if judged.script or judged.reserved or judged.malformed or judged.kinds:
             self._tell(judged, parts[PARENT])
         if judged.drop:
             return False
-        if judged.content is not None:
-            parts[CONTENT] = encode(judged.content)
+        parts[CONTENT] = forms[-1]
         if msg_type == "clear_output":
             # Made anew: host and clients must agree on what is cleared, and when.
             parts[CONTENT] = encode({"wait": bool(decode(parts[CONTENT], REPLY_BYTES).get("wait"))})

@@ -72,6 +72,24 @@ def test_the_target_is_the_hosts_however_a_worker_spells_it(
     assert NOTICE_TYPE in dict(outputs)["display_data"]["data"]
 
 
+def test_a_name_of_the_hosts_that_cleaning_puts_together_is_a_forged_one(
+    kernel: HostedKernel, worker: FakeWorker
+) -> None:
+    open_comm(kernel)
+    msg_id = kernel.client.execute("forge")
+    request, header = worker.start_cell()
+    names = {"_model_module": "jupyter-leaflet", "_model_name": "LeafletMarkerModel"}
+    for comm_id, title in (("fine", "a<x>b"), ("forged", f"{COMM[:16]}<x>{COMM[16:]}")):
+        state = {**names, "title": title}
+        content = {"comm_id": comm_id, "target_name": "jupyter.widget", "data": {"state": state}}
+        worker.publish("comm_open", content, header)
+    worker.end_cell(request)
+    outputs = kernel.outputs(parent=msg_id)
+    opened = [content for kind, content in outputs if kind == "comm_open"]
+    assert [one["data"]["state"]["title"] for one in opened] == ["ab"]
+    assert COMM not in str(outputs)
+
+
 def test_a_comm_outlives_the_worker_and_the_next_one_can_not_use_it(
     kernel: HostedKernel, worker: FakeWorker
 ) -> None:
