@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import html as entities
 import re
 from typing import TYPE_CHECKING, Any
 
-from sentinel_kernel.kernel.filtering import held, layout
+from sentinel_kernel.kernel.filtering import css, held, layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,11 @@ _MAP_PARTS = frozenset({"tiles", "sprite", "glyphs", "sources"})
 """Of a map's style, which is loaded with the map."""
 
 _PATH = re.compile(r"[.\[]")
-_LEADS = re.compile(r"url\s*+\(")
+_LEADS = re.compile(r"url\s*+\(|<(?:[a-z/][^<>]*)?%\{")
+"""An address, or a tag that a template fills from elsewhere, in small letters."""
+
+_STYLED = re.compile(r"style\s*+=\s*+(?:\"([^\"]*+)|'([^']*+))", re.IGNORECASE)
+_LONGEST_STYLE = 2000
 _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]*")
 _ROWS: dict[str, type] = {"values": list, "datasets": dict}
 _CONFIG = frozenset(
@@ -82,6 +87,8 @@ def clean_plotly(figure: dict[str, Any], hosts: Sequence[str] = ()) -> bool:
     while waiting:
         value = waiting.pop()
         if isinstance(value, list):
+            if any("<" in one and _leads(one) for one in value if type(one) is str):
+                return False
             waiting.extend(one for one in value if isinstance(one, dict | list))
         elif isinstance(value, dict):
             for key, inner in value.items():
@@ -156,7 +163,14 @@ def _leads(text: object) -> bool:
     if not isinstance(text, str) or "<" not in text:
         return False
     lowered = text.lower()
-    return "href" in lowered or "javascript:" in lowered or _LEADS.search(lowered) is not None
+    if "href" in lowered or "javascript:" in lowered or _LEADS.search(lowered) is not None:
+        return True
+    return "style" in lowered and any(_loads(one[1] or one[2] or "") for one in _STYLED.finditer(text))
+
+
+def _loads(style: str) -> bool:
+    """Tell whether a style of a text in a chart may load something; plotly.js resolves references in it."""
+    return len(style) > _LONGEST_STYLE or css.declarations(entities.unescape(style))[1]
 
 
 def _is_elsewhere(text: str) -> bool:
