@@ -7,8 +7,10 @@ picture of another host gets a character of no width in between, which shows the
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from functools import lru_cache
+from html.entities import html5
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.filtering import held
@@ -79,37 +81,33 @@ _COMMANDS_ACROSS_TAGS = re.compile(
 )
 """Whichever of the tags between and behind the letters part the text."""
 
+_SPACE = r"[\s\ufeff]*+"
+"""What MathJax passes over between a command and its argument: what JavaScript takes for a space."""
+
 _STYLED = re.compile(
-    r"(\\[a-zA-Z]{1,40}\s{0,5}[\[{][^\[\]{}]{0,300}(?:url|image|image-set|src|element|cross-fade))(?=\s{0,5}\()",
+    rf"(\\[a-zA-Z]{{1,40}}{_SPACE}[\[{{][^\[\]{{}}]{{0,300}}(?:url|image|image-set|src|element|cross-fade))"
+    rf"(?={_SPACE}\()",
     re.IGNORECASE,
 )
 """An argument of any command, known or not, that would load were it read as a style."""
 
 _SPELLED_BACKSLASH = re.compile(r"&(?:#(?:0*+92(?![0-9])|[xX]0*+5[cC](?![0-9a-fA-F]));?|bsol;)")
-_REFERENCE = re.compile(
-    r"&(?:#(?:0*+([1-9][0-9]{0,2}+)(?![0-9])|[xX]0*+([1-9a-fA-F][0-9a-fA-F]?+)(?![0-9a-fA-F]));?"
-    r"|(nbsp);?|(Tab|NewLine|NonBreakingSpace|dollar|lpar|lbrack|lsqb|lbrace|lcub|bsol);)"
-)
-"""References of HTML to what formulas and commands are made of: numbers up to 999, and names of none but letters."""
-
 _NAMED = {
-    "nbsp": " ",
-    "Tab": "\t",
-    "NewLine": "\n",
-    "NonBreakingSpace": " ",
-    "dollar": "$",
-    "lpar": "(",
-    "lbrack": "[",
-    "lsqb": "[",
-    "lbrace": "{",
-    "lcub": "{",
-    "bsol": "\\",
+    name[:-1]: meant
+    for name, meant in html5.items()
+    if name[-1] == ";" and (meant.isspace() or meant in ("$", "(", "[", "{", "\\"))
 }
+_REFERENCE = re.compile(
+    r"&(?:#(?:0*+([1-9][0-9]{0,6}+)(?![0-9])|[xX]0*+([1-9a-fA-F][0-9a-fA-F]{0,5}+)(?![0-9a-fA-F]));?"
+    rf"|(nbsp);?|({'|'.join(_NAMED)});)"
+)
+"""References of HTML to what formulas and commands are made of: numbers, spaces, and names of none but letters."""
+
 _FORMULA = re.compile(r"\$|\\(?:[(\[]|begin\b)")
 """Where one of these is, a page looks for LaTeX; elsewhere a path of Windows stays what it is."""
 
 _CUT_FORMULA = re.compile(r"\\(?:b(?:e(?:g(?:in?)?)?)?)?\0")
-_CUT_COMMAND = re.compile(r"\\[a-zA-Z]{0,40}+(?:\s{0,5}+[\[{][^\[\]{}\0]{0,300}+)?\0")
+_CUT_COMMAND = re.compile(rf"\\[a-zA-Z]{{0,40}}+(?:{_SPACE}[\[{{][^\[\]{{}}\0]{{0,300}}+|{_SPACE})\0")
 """What a tag cuts off."""
 
 _SPACES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
@@ -201,7 +199,8 @@ def _as_read(text: str) -> str:
 def _meant(reference: re.Match[str]) -> str:
     decimal, hexadecimal, space, name = reference.groups()
     if decimal or hexadecimal:
-        return chr(int(decimal) if decimal else int(hexadecimal, 16))
+        number = int(decimal) if decimal else int(hexadecimal, 16)
+        return chr(number) if number <= sys.maxunicode else "\ufffd"
     return _NAMED[space or name]
 
 

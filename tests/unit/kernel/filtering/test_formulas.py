@@ -40,6 +40,9 @@ def test_commands_of_mathjax_that_take_more_than_mathematics_are_texts(command: 
 
 def test_an_argument_of_an_unknown_command_loads_nothing() -> None:
     assert markdown.latex("\\box[background:url(//a.b)]{x}") == "\\box[background:url\u200b(//a.b)]{x}"
+    for space in (" " * 9, "\ufeff", "\u3000"):
+        text = f"\\box{space}[background:url(//a.b)]{{x}}"
+        assert markdown.latex(text) == text.replace("url", "url\u200b")
     assert markdown.latex("\\sqrt[3]{x}, \\frac{f(x)}{2}") == "\\sqrt[3]{x}, \\frac{f(x)}{2}"
 
 
@@ -175,7 +178,8 @@ def test_what_no_page_shows_parts_a_command_for_good() -> None:
 
 
 def test_an_argument_that_loads_is_found_across_tags_and_references() -> None:
-    for space in ("", "&Tab;", "&nbsp;", "&#x00A0;"):
+    spaces = ("", "&Tab;", "&nbsp;", "&#x00A0;", "&emsp;", "&#8195;", "&#x2003", "&ThinSpace;", "&#65279;")
+    for space in (*spaces, "&emsp14;" * 9, " " * 9, "\ufeff"):
         for text in (f"$\\box{space}[ur</b>l(//a.b)]$", f"$\\box{space}[url&lpar;//a.b)]$"):
             made, _ = html.filtered(text, Outputs())
             assert made == text.replace("\\", "\\\u200b")

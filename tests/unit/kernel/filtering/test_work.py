@@ -55,6 +55,7 @@ def most(kind: str, unit: str) -> int:
         ("text/html", "<script>1</script>"),
         ("text/html", "&a"),
         ("text/html", "&#92;"),
+        ("text/html", "$\\&emsp;"),
         ("text/html", "$\\h</b>"),
         ("text/html", "$\\<tr>x"),
         ("text/html", "$\\h&#114"),
