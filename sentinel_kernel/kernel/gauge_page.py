@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.kernel.rendering import escape, printable
+from sentinel_kernel.kernel.rendering import NO_FORMULAS, escape, printable
 from sentinel_kernel.kernel.usage import SECONDS
 from sentinel_kernel.record import Record
 
@@ -109,7 +109,7 @@ def html(view: View) -> str:
     )
     note = f'<div role="status" style="margin-top:4px">{escape(view.note, 600)}</div>' if view.note else ""
     return (
-        f'<div class="sentinel-gauge" role="group" aria-label="{escape(view.title)}" style="{_BOX}">'
+        f'<div class="sentinel-gauge {NO_FORMULAS}" role="group" aria-label="{escape(view.title)}" style="{_BOX}">'
         f'<div style="font-weight:600">{escape(view.title)}</div>'
         f'<div style="font-size:0.92em;margin:2px 0 4px">{facts}</div>'
         f'<table style="border-collapse:collapse;margin:0;border:0"><tbody>{rows}</tbody></table>{note}</div>'

@@ -34,6 +34,9 @@ _SHORT, _LONG = "white-space:nowrap", "min-width:9em;overflow-wrap:anywhere"
 _SHORT_CELLS = 14
 """What is no wider stays on one line: a column of single letters can't be read."""
 _TABLE = "border-collapse:collapse;margin:4px 0;font-size:inherit"
+NO_FORMULAS = "mathjax_ignore tex2jax_ignore"
+"""Classes in which MathJax 3 and 2 look for no formula: one in a file's name could be a link among the host's words."""
+
 WARNING = "--jp-warn-color0,#b26a00"
 ERROR = "--jp-error-color0,#b71c1c"
 INFORMATION = "--jp-brand-color1,#1565c0"
@@ -222,7 +225,7 @@ def box(title: str, rows: Sequence[str], accent: str) -> str:
     style = _BOX.replace("{accent}", accent)
     heading = f'<div style="font-weight:600;margin-bottom:2px">{escape(title)}</div>'
     return (
-        f'<div class="sentinel-box" role="note" aria-label="{escape(title)}" style="{style}">'
+        f'<div class="sentinel-box {NO_FORMULAS}" role="note" aria-label="{escape(title)}" style="{style}">'
         f"{heading}{''.join(rows)}</div>"
     )
 

@@ -68,6 +68,7 @@ def test_any_samples_make_a_picture_and_a_text(
     meters = gauge_page.meters(usage_of(samples), limits.get, 7, chinese=chinese)
     view = gauge_page.View("t", (("<i>", "<b>"),), meters)
     assert "<b>" not in gauge_page.html(view)
+    assert "mathjax_ignore" in gauge_page.html(view).split('"')[1].split()
     assert "<i>" not in gauge_page.html(view)
     assert len(gauge_page.plain(view).splitlines()) == 7
 

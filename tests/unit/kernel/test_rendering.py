@@ -115,6 +115,19 @@ def test_odd_violations_are_shown_harmlessly(changes: dict[str, Any]) -> None:
     assert shown["text/plain"].count("\n") == 1
 
 
+def test_no_formula_is_looked_for_in_what_the_host_shows() -> None:
+    link = "$\\href{https://a.b}{Log in}$"
+    for shown in (
+        violation_bundle(violation(subject={"kind": "path", "text": link}), "en"),
+        rendering.notice_bundle(words.Words(link, link, link, link), "en", "held"),
+        rendering.table_bundle("files", [(link, link)], [link]),
+    ):
+        outermost, _, inside = shown["text/html"].partition(">")
+        assert "href" in inside  # positive control
+        assert "mathjax_ignore" in outermost.split('"')[1].split()
+        assert shown["text/html"].count("<div") == shown["text/html"].count("</div>")
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_card_names_the_place_the_subject_the_limit_and_what_to_try_first(language: str) -> None:
     shown = violation_bundle(
