@@ -55,10 +55,11 @@ _FILE = re.compile(
     re.IGNORECASE,
 )
 _PATH = re.compile(r"(?:\./)?[\w][\w .()+%-]*(?:/[\w][\w .()+%-]*)*/?")
-_LINK = re.compile(r"(?:https?://[^\s]+|mailto:[^\s]+)", re.IGNORECASE)
+_LINK = re.compile(r"(?:https?://[^\s]+|mailto:[^\s]+)", re.IGNORECASE | re.ASCII)
 _REFERENCE = re.compile(r"(url\(\s*+[\"']?#)", re.IGNORECASE)
 _ID = re.compile(r"[\w][\w:.-]{0,120}")
-_HOST = re.compile(r"https://([a-z0-9.-]+)(?::443)?(?:[/?#]|$)", re.IGNORECASE)
+_HOST = re.compile(r"https://([a-z0-9.-]+)(?::443)?(?:[/?#]|$)", re.IGNORECASE | re.ASCII)
+"""A long s is no s of a scheme: what has one is a path on the page's own server."""
 
 
 def filtered(text: str, rules: Outputs) -> tuple[str, set[str]]:  # noqa: PLR0911 - one a kind

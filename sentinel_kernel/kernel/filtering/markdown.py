@@ -35,7 +35,7 @@ _LOCAL_IMAGE = re.compile(
 )
 _HOSTED_IMAGE = re.compile(
     r"!\[[^\[\]\n]{0,500}\]\(\s{0,5}<?https://([a-z0-9.-]+)(?::443)?(?:/[^\s<>()\\&]*)?>?\s{0,5}\)",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _SCHEMES = (
     "javascript",

@@ -46,6 +46,11 @@ _URL = re.compile(
 _UNREAD = re.compile(r"\A[\x00-\x20]+|[\t\n\r]")
 """What browsers skip in an address; a backslash is a slash to them (WHATWG URL, "URL parsing")."""
 
+_LISTED = re.compile(
+    r"\s*https://((?:\{s\}\.)?[a-z0-9.-]+)(?::443)?(?:[/?#][^\s<>\"']*)?\Z", re.IGNORECASE | re.ASCII
+)
+"""No scheme has letters beyond those of ASCII, and no other spaces are passed over before one."""
+
 _REFERENCE = "IPY_MODEL_"
 _MOST, _LONGEST_ID, _LONGEST_NAME = 20_000, 128, 100
 """Of models, and of comms held back, that are remembered; the oldest go, and are held to all rules again."""
@@ -328,7 +333,5 @@ def _is_page_class(one: str) -> bool:
 def _is_listed(value: str, hosts: tuple[str, ...]) -> bool:
     from sentinel_kernel.kernel.filtering.html import is_host_listed  # noqa: PLC0415 - when it is first needed
 
-    found = re.match(
-        r"\s*https://((?:\{s\}\.)?[a-z0-9.-]+)(?::443)?(?:[/?#][^\s<>\"']*)?\Z", value, re.IGNORECASE
-    )
+    found = _LISTED.match(value)
     return found is not None and is_host_listed(found[1].lower().replace("{s}.", "a."), hosts)

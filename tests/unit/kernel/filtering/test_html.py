@@ -12,8 +12,9 @@ import tinycss2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentinel_kernel.kernel.filtering import css, held, html, plain_html
+from sentinel_kernel.kernel.filtering import css, held, html, markdown, plain_html
 from sentinel_kernel.kernel.filtering.frame import framed, height
+from sentinel_kernel.kernel.filtering.messages import Messages
 from sentinel_kernel.kernel.filtering.plain_html import is_plain
 from sentinel_kernel.policy.profile import Outputs
 
@@ -221,6 +222,21 @@ def test_listed_hosts_are_loaded_from() -> None:
     assert html.filtered(tile.replace(".org", ".org.evil.net"), rules)[1] == held.named(
         held.REMOTE, "a.tile.openstreetmap.org.evil.net"
     )
+
+
+def test_letters_of_other_alphabets_make_no_scheme() -> None:
+    rules = Outputs(html="sanitize", hosts=("a.b",))
+    for scheme, loads in (("https", True), ("HTTPS", True), ("http\u017f", False)):
+        address = f"{scheme}://a.b/../../api"
+        shown = html.filtered(f"<img src='{address}'><a href='{address}'>x</a>", rules)[0]
+        assert ("src=" in shown, "href=" in shown) == (loads, loads)
+        assert (markdown.filtered(f"![x]({address})", rules.hosts)[0] == f"![x]({address})") is loads
+        names = {"_model_module": "jupyter-leaflet", "_model_name": "LeafletTileLayerModel"}
+        state = {**names, "url": f"{address}//"}
+        Messages().filter(
+            "comm_open", {"target_name": "jupyter.widget", "comm_id": "a", "data": {"state": state}}, rules
+        )
+        assert (state["url"] != "") is loads
 
 
 @pytest.mark.parametrize(
