@@ -110,6 +110,8 @@ def _may_need(msg_type: str, raw: Part, content: Json) -> bool:
         )
     if not bare:
         return True
-    # Escapes are controls; JSON writes those of ASCII as \\u00XX, and may write the others as they are.
+    # Escapes are controls; JSON writes those of ASCII as \\u00XX or \\f, and may write the others as they are.
     data = bytes(raw)
-    return b"\\u" in data or (not data.isascii() and _C1.search(data) is not None)
+    if any(spelled in data for spelled in (b"\\u", b"\\f", b"\x7f")):
+        return True
+    return not data.isascii() and _C1.search(data) is not None

@@ -160,11 +160,16 @@ def _fit(value: object, pattern: re.Pattern[str]) -> str:
 
 
 def _line(value: object, most: int) -> str:
-    return _CONTROLS.sub("", terminal.line(value[: 4 * most]))[:most] if isinstance(value, str) else ""
+    return _bare(value[: 4 * most], _CONTROLS)[:most] if isinstance(value, str) else ""
 
 
 def _lines(text: str) -> str:
-    return _CONTROLS_OF_LINES.sub("", terminal.line(text))
+    return _bare(text, _CONTROLS_OF_LINES)
+
+
+def _bare(text: str, controls: re.Pattern[str]) -> str:
+    """Return ``text`` without escapes and ``controls``; these go first: no marks meet where they were counted."""
+    return terminal.line(controls.sub("", terminal.plain(text)))
 
 
 _MADE: dict[str, Callable[[Json, Json], dict[str, Any]]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -507,3 +507,16 @@ def test_the_next_sandbox_has_no_model_of_the_last() -> None:
         told = output_filter.judge("comm_open", json.dumps(content).encode(), content)
         assert told is not None
         assert told.drop is drop
+
+
+@pytest.mark.parametrize("raw", [b"a\\u001b[2J", b"a\\f", b"a\x7f", b"a\xc2\x9b2J"])
+def test_no_control_is_passed_unlooked_at_however_json_spells_it(raw: bytes) -> None:
+    lifecycle = SimpleNamespace(profile="datascience", generation=1)
+    output_filter = OutputFilter(
+        cast("Any", SimpleNamespace(lifecycle=lifecycle, settings=SimpleNamespace(profile_directories=())))
+    )
+    for text, looked_at in ((raw, True), (b"a\\n\\t\\b", False)):
+        whole = b'{"name":"stdout","text":"%s"}' % text
+        content = json.loads(whole)
+        assert (output_filter.judge("stream", whole, content) is not None) is looked_at
+        assert (content["text"] == "a") is looked_at

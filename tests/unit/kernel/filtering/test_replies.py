@@ -149,3 +149,9 @@ def test_history_has_no_escapes() -> None:
     }
     assert filtered("history_reply", content).changed
     assert content["history"] == [[0, 1, "a\n\tb"], [0, 2, ["x", None]], [0, 3, "y"]]
+
+
+def test_marks_do_not_meet_where_controls_were() -> None:
+    content = {**INFO, "banner": "a" + "\u0301\0" * 50}
+    assert filtered("kernel_info_reply", content).changed
+    assert content["banner"] == "a" + "\u0301" * 3
