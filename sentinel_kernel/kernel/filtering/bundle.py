@@ -36,8 +36,8 @@ _NOT_BASE64 = "\"<>'&\\"
 
 
 def is_bundle(value: dict[str, Any]) -> bool:
-    """Tell whether one of the object's keys is a MIME type."""
-    return any("/" in key and _TYPE.fullmatch(key) is not None for key in value)
+    """Tell whether one of the object's keys is a MIME type, spelled as :func:`clean` takes it for one."""
+    return any("/" in key and _TYPE.fullmatch(key.strip()) is not None for key in value)
 
 
 def clean(data: dict[str, Any], rules: Outputs, work: Work) -> tuple[bool, set[str]]:

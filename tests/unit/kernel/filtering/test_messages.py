@@ -81,6 +81,9 @@ def test_types_are_read_however_they_are_spelled() -> None:
     content = bundle()(" TEXT/HTML ", EVIL)
     Messages().filter("display_data", content, Outputs(html="sanitize"))
     assert content["data"]["text/html"] == "<img>"
+    answer: dict[str, Any] = {"data": {" TEXT/HTML\n": EVIL}}
+    Messages().filter("inspect_reply", answer, Outputs(html="sanitize"))
+    assert answer["data"] == {"text/html": "<img>"}
 
 
 def test_metadata_of_pictures_are_sizes() -> None:
