@@ -28,7 +28,8 @@ _END = re.compile(
 _START = re.compile(
     r"<(?:b|blockquote|br|caption|center|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|li|ol|p|pre|s|small|span|strong|sub|sup|"
     r"table|tbody|td|tfoot|th|thead|tr|u|ul)"
-    r"((?:\s+(?:align|valign|border|class|color|colspan|rowspan|scope|style|title|width|height)=\"[^\"<>&]*\")*)\s*/?>"
+    r"((?:[ \t\n\f\r]+(?:align|valign|border|class|color|colspan|rowspan|scope|style|title|width|height)="
+    r"\"[^\"<>&]*\")*)[ \t\n\f\r]*/?>"
 )
 _ATTRIBUTE = re.compile(r"(class|style)=\"([^\"]*)\"")
 _PAGE_CLASS = re.compile(r"(?:^|\s)(?:jp-|lm-|p-|sentinel|notebook|cm-|bp\d?-)", re.IGNORECASE)

@@ -104,6 +104,8 @@ def test_a_table_of_pandas_passes_byte_for_byte() -> None:
         "<img src=x>",
         "<p title='a'>b</p>",
         "<p",
+        "<p\u2028>a</p>",
+        '<p\u00a0class="x">a</p>',
         "<!--x--><p>a</p>",
         '<a href="https://example.org">a</a>',
         TABLE.replace("text-align: right;\n    }\n</style>", "display: none;\n    }\n</style>"),
