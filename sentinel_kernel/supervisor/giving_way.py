@@ -6,6 +6,7 @@ supervisor has started, sandboxes that have ended included: else one that dies a
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -111,7 +112,8 @@ class GivingWay(Keeper):
     def _set(self, nice: int) -> bool:
         """Set the weight of all that is there; False where some of it is left for the next look."""
         if self._current is not None and self._current.backend.throttles:
-            self._current.backend.weigh(nice)
+            with contextlib.suppress(OSError):  # a group that goes
+                self._current.backend.weigh(nice)
             return True
         if not nice and not self._is_mixed:
             return True
