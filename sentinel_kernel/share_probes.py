@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from typing import Final
 
 from sentinel_kernel.abi.sched import CloneFlags
@@ -37,13 +39,29 @@ def autogroups() -> str:
         raise UnsupportedHost(*_NO_AUTOGROUP[obstacle])
     child = os.fork()
     if child == 0:
-        os.setsid()
-        autogroup.set_nice("self", 1)
-        os._exit(autogroup.nice_of("self") or 0)
+        try:
+            os.setsid()
+            os._exit(_weigh())
+        finally:
+            os._exit(0)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 1:
         raise UnsupportedHost("A session's nice value was not set.", "")
     return "a session was given a nice value of its own"
 
+
+def _weigh() -> int:
+    """Return the nice value of a session that was given 1; somebody else may use up what is taken in a second."""
+    until = time.monotonic() + _WEIGH_SECONDS
+    while time.monotonic() < until:
+        with contextlib.suppress(BlockingIOError):
+            autogroup.set_nice("self", 1)
+            break
+        time.sleep(_WEIGH_SECONDS / 100)
+    group = autogroup.group_of("self")
+    return group[1] if group else 0
+
+
+_WEIGH_SECONDS: Final = 5.0
 
 _NO_AUTOGROUP: Final = {
     "absent": (

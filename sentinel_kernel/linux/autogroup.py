@@ -13,21 +13,21 @@ _SWITCH = "/proc/sys/kernel/sched_autogroup_enabled"
 _LINE_BYTES = 64
 
 
-def nice_of(process: int | str) -> int | None:
-    """Return the nice value of the session of a process: a descriptor of its folder in /proc, or "self".
+def group_of(process: int | str) -> tuple[str, int] | None:
+    """Return name and nice value of the autogroup of a process: a descriptor of its folder in /proc, or "self".
 
-    None where it is in no autogroup. Raises OSError: ENOENT, the Linux kernel has none; ESRCH, the process has ended.
+    None where it is in none. Raises OSError: ENOENT, the Linux kernel has none; ESRCH, the process has ended.
     """
     file = _open(process, os.O_RDONLY)
     try:
-        words = os.read(file, _LINE_BYTES).split()  # as in: /autogroup-123 nice 0
+        words = os.read(file, _LINE_BYTES).decode("ascii").split()  # as in: /autogroup-123 nice 0
     finally:
         os.close(file)
-    return int(words[2]) if len(words) > 2 else None
+    return (words[0], int(words[2])) if len(words) > 2 else None
 
 
 def set_nice(process: int | str, nice: int) -> None:
-    """Set it.
+    """Set the nice value of the autogroup of a process, told as above.
 
     Raises:
         OSError: EAGAIN, without CAP_SYS_ADMIN it can be set ten times a second on the whole machine; EACCES, the

@@ -104,7 +104,7 @@ class Backend:
         return []
 
     def weigh(self, nice: int) -> None:
-        """Have the sandbox weigh as much as a process of this nice value, where ``throttles``. Raises OSError."""
+        """Have the sandbox weigh as much as a process of this nice value, where ``throttles``; best effort."""
         self.nice = nice
 
     def usage(self) -> Usage | None:
@@ -136,7 +136,8 @@ class GroupBackend(Backend):
         self.name = name
         self.group = leaf.descriptor
         self.throttles = "cpu" in tree.controllers
-        self._leaf = leaf
+        self._leaf, self._tree = leaf, tree
+        self._weighs = 0
         self._devices: tuple[str, ...] = ()
         if "io" in tree.controllers:
             self._devices = tuple(device for device in devices if _takes_speeds(leaf, device))
@@ -169,8 +170,12 @@ class GroupBackend(Backend):
 
     def weigh(self, nice: int) -> None:
         """As told there."""
-        if nice != self.nice and self.throttles:
-            self._leaf.write("cpu.weight.nice", str(nice))
+        if nice != self._weighs and self.throttles:
+            with contextlib.suppress(
+                OSError
+            ):  # a group that goes, or somebody else's rule: then it weighs what it did
+                self._tree.weigh(self._leaf, nice)
+                self._weighs = nice
         self.nice = nice
 
     def usage(self) -> Usage:

@@ -70,7 +70,6 @@ class Meter(Keeper):
         self._due = 0.0
         self._settle: float | None = None
         self.running = False
-        self.cpu_total = 0.0  # seconds of processor time that the sandbox in use is known to have used
         self.sample: dict[str, Any] = {}
         """The last sample, as EVENT_USAGE sends it."""
 
@@ -96,7 +95,7 @@ class Meter(Keeper):
         self._sizes = current.preparation.plan.sizes
         self._told_limits = None
         self.running = False
-        self._cpu_seconds = self._cpu_before = self.cpu_total = 0.0
+        self._cpu_seconds = self._cpu_before = self._cpu_total = 0.0
         self._cpu_at = time.monotonic()
         self._cpu_percent = 0.0
         self._peak, self._growth, self._steady = 0, 0.0, False
@@ -146,7 +145,7 @@ class Meter(Keeper):
         seconds = self._processes.cpu_seconds()
         if time.monotonic() - self._measured_at > _FRESH_SECONDS:
             self._read_cpu(seconds)
-        self._cpu_before = self.cpu_total = max(seconds, self.cpu_total)
+        self._cpu_before = max(seconds, self._cpu_total)
         self._peak = self._use.shown_bytes
         self._data_peak, self._data_begun = 0, self._data_now
         self._shares.refused = False
@@ -308,7 +307,7 @@ class Meter(Keeper):
 
     def _read_cpu(self, seconds: float) -> None:
         now = time.monotonic()
-        self.cpu_total = seconds = max(seconds, self.cpu_total)
+        self._cpu_total = seconds = max(seconds, self._cpu_total)
         if now - self._cpu_at >= _LEAST_SECONDS:
             self._cpu_percent = 100 * (seconds - self._cpu_seconds) / (now - self._cpu_at)
             self._cpu_seconds, self._cpu_at = seconds, now
@@ -380,7 +379,7 @@ class Meter(Keeper):
             "memory_bytes": self._use.shown_bytes,
             "memory_peak_bytes": self._peak,
             "cpu_percent": round(self._cpu_percent, 1),
-            "cpu_seconds": round(max(0.0, self.cpu_total - self._cpu_before), 3),
+            "cpu_seconds": round(max(0.0, self._cpu_total - self._cpu_before), 3),
             "pids": self._processes.tasks,
             "disk_bytes": self._use.disk_bytes,
             "files": dict(self._use.held_bytes),

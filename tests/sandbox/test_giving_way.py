@@ -38,13 +38,14 @@ def test_it_weighs_less_while_it_computes_and_as_much_as_others_afterwards(who: 
             machine = prefix(someone.python, "docker" if someone.uid == 0 else "no_namespaces")
         command = (someone.python, str(home / "weights.py"), str(NICE))
         done = someone.run(*machine, *command, cwd=home / "work")
-    assert json.loads(done.stdout.splitlines()[-1]) == {
+    told = json.loads(done.stdout.splitlines()[-1])
+    born = told.pop("init is born with it")  # who is root may have set it back by then
+    assert born == NICE or (born == 0 and who.startswith("root"))
+    assert told == {
         "fresh": [0, 0],
         "the others while it gives way": [0, 0],
         "at rest": True,
         "a session of its own": True,
         "ended": "-9\n",
-        "died": "SandboxDied",
-        "the next one": True,
-        "at rest too": True,
+        "the others beside decoys": [0, 0],
     }

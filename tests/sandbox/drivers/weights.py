@@ -50,6 +50,17 @@ def number_inside(pid: int) -> int:
     return int(next(line for line in lines if line.startswith("NSpid:")).split()[-1])
 
 
+DECOYS = """
+import time, threading
+def decoy():
+    while True:
+        sleeper = subprocess.Popen(["/bin/sleep", "1.5"], start_new_session=True)
+        threading.Timer(1.6, sleeper.wait).start()
+        time.sleep(0.1)
+threading.Thread(target=decoy, daemon=True).start()
+"""
+
+
 class Driven(run_cells.Kernel):
     """The kernel, and what its processes weigh."""
 
@@ -58,6 +69,8 @@ class Driven(run_cells.Kernel):
         number = int(self.run("import os; print(os.getpid())")["text"])
         self.supervisor = roles(self.host)["supervisor"]
         self.worker = next(pid for pid in below(self.supervisor) if number_inside(pid) == number)
+        status = Path(f"/proc/{self.worker}/status").read_text().splitlines()
+        self.init = int(next(line for line in status if line.startswith("PPid:")).split()[1])
 
     def trusted(self) -> list[int]:
         """Return what the host and the supervisor weigh."""
@@ -87,6 +100,7 @@ def main() -> None:
     with Driven() as kernel:
         kernel.meet()
         told["fresh"] = kernel.trusted()
+        told["init is born with it"] = weight(kernel.init)
         told["the others while it gives way"] = kernel.compute()
         told["at rest"] = wait(lambda: weight(kernel.worker) == 0)
         kernel.run(
@@ -95,11 +109,8 @@ def main() -> None:
         )
         told["a session of its own"] = wait(lambda: kernel.others() == [NICE])
         told["ended"] = kernel.run("child.kill(); print(child.wait())")["text"]
-        kernel.compute()
-        told["died"] = kernel.run("import signal; os.kill(os.getpid(), signal.SIGKILL)")["error"]["ename"]
-        kernel.meet()
-        told["the next one"] = wait(lambda: weight(kernel.worker) == NICE)
-        told["at rest too"] = wait(lambda: weight(kernel.worker) == 0)
+        kernel.run(DECOYS)
+        told["the others beside decoys"] = kernel.compute()
     print(json.dumps(told))
 
 
