@@ -11,7 +11,7 @@ from sentinel_kernel.workspace.journal import ABSENT
 from sentinel_kernel.workspace.journal_records import Entry, Seen, Step
 from sentinel_kernel.workspace.layer import folder_of, status_of
 from sentinel_kernel.workspace.marks import key_of
-from sentinel_kernel.workspace.tracked import MOST_PATHS
+from sentinel_kernel.workspace.tracked import MOST_PATHS, lies_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ def let_stay(journal: Journal, step: Step) -> None:
     What it wrote may be the last copy: a folder was moved. What else it deleted can be brought back.
     """
     deleted = {path for path, seen in journal.seen.items() if seen.kind == kinds.DELETED}
-    lost = [entry for entry in step.entries if _is_lost(entry)]
+    lost = {(entry.layer, entry.path) for entry in step.entries if _is_lost(entry)}
     steps = [one for one in journal.steps if one is not step]
     gone = {
         (entry.layer, entry.path)
         for one in steps
-        if any(_lies_in(entry, other) for entry in one.entries for other in lost)
+        if any(lies_in((entry.layer, entry.path), lost) for entry in one.entries)
         for entry in one.entries
     } - deleted
     for one in steps:
@@ -96,10 +96,6 @@ def _is_lost(entry: Entry) -> bool:
     if entry.committed is None or replaced is None or replaced.version:
         return False
     return replaced.kind not in (kinds.MODE, kinds.BESIDE)
-
-
-def _lies_in(entry: Entry, other: Entry) -> bool:
-    return entry.layer == other.layer and f"{entry.path}/".startswith(f"{other.path}/")
 
 
 def relinked(layer: Layer, path: str, key: Key) -> Key:

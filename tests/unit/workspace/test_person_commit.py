@@ -6,10 +6,14 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from growing import grows_evenly
 
+from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.answering import Workspace, answer
 from sentinel_kernel.workspace.cell_end import CellEnds
 from sentinel_kernel.workspace.commit import Outcome, commit
+from sentinel_kernel.workspace.journal_records import Entry, Seen, Step
+from sentinel_kernel.workspace.person_commit import let_stay
 from sentinel_kernel.workspace.request import FilesRequest
 from sentinel_kernel.workspace.store import StoreSettings
 
@@ -160,3 +164,24 @@ def test_another_name_of_a_committed_file_is_held_until_it_is_committed_itself(
     assert told["committed"]["paths"] == ["mine.py"]
     assert (lower / "mine.py").read_text() == "x"
     assert list(workspace.walk()) == []  # positive control: both are settled now
+
+
+def test_what_lies_in_what_a_commit_took_for_good_stays_and_finding_it_grows_with_its_number(
+    workspace: Workspace,
+) -> None:
+    journal, key = workspace.journal, (1, 1, 1, 1)
+
+    def let(lost: list[str], *written: tuple[str, str]) -> list[tuple[str, str]]:
+        gone = Seen(kinds.CHANGED, is_folder=False, key=key)
+        commit = Step("", [Entry("w", path, None, key, committed=key, replaced=gone) for path in lost])
+        journal.steps = [Step("1", [Entry(*path, None, key)]) for path in written] + [commit]
+        let_stay(journal, commit)
+        return [(entry.layer, entry.path) for step in journal.steps[:-1] for entry in step.entries]
+
+    lost = ["a", "o/a"]
+    apart = [("w", "ab"), ("w", "o"), ("other", "a"), ("w", "b/a")]
+    assert let(lost, ("w", "a"), ("w", "a/deep/x"), ("w", "o/a/x"), *apart) == apart
+    assert grows_evenly(
+        lambda text: let([f"o/{n}" for n in range(len(text))], *[("w", f"p/{n}") for n in range(len(text))]),
+        lambda parts: "x" * parts,
+    )
