@@ -259,6 +259,8 @@ def _after(name: str, answer: Json, *, chinese: bool) -> list[str]:
             if chinese
             else f"%sentinel_undo again takes back the files of the cell before ({steps} more)."
         )
+    if answer.get("incomplete") is True:
+        notes.append(files_reasons.say(files_words.INCOMPLETE, chinese=chinese))
     return notes
 
 

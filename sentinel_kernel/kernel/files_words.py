@@ -237,6 +237,11 @@ NOTHING_NAMED = (
     "Nothing of that name is held (%sentinel_files lists what is).",
 )
 
+INCOMPLETE = (
+    "Not all that cells wrote could be followed: an undo may leave some of it (%sentinel_files lists what is held).",
+    "单元格写入的内容未能全部跟踪：撤销可能会留下其中一部分（%sentinel_files 列出待提交的文件）。",
+)
+
 
 # --- notices of a cell's end
 

@@ -75,9 +75,9 @@ class Workspace(MutableRecord):
         """Return what is held, as much as the journal keeps track of."""
         found = Tracked()
         for change in self.walk(looks=False):
-            if not found.take(change):
-                self.journal.incomplete = True
+            found.take(change)
         note_missed(found, self.bounds.missed, self.journal.seen, self.layers)
+        self.journal.incomplete |= not found.is_whole
         return found
 
 
@@ -316,6 +316,7 @@ def _undo(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
         "undone": asked.Tally(outcome.count, outcome.bytes, tuple(outcome.paths)).to_json(),
         "failed": asked.Failures(outcome.failed_count, tuple(outcome.failed)).to_json(),
         "steps": len(journal.steps),
+        "incomplete": journal.incomplete,
         **_left(workspace),
     }
 

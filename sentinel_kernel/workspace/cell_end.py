@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import time
 
+from sentinel_kernel.record import replace
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.answering import Tally
 from sentinel_kernel.workspace.commit import Outcome, commit
 from sentinel_kernel.workspace.giving_up import give_up
+from sentinel_kernel.workspace.journal import ABSENT
+from sentinel_kernel.workspace.journal_records import Entry, Step, latest_of
 from sentinel_kernel.workspace.layer import folder_of, status_of
 from sentinel_kernel.workspace.person_commit import relinked
 from sentinel_kernel.workspace.saving import MAXIMUM_FILES
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     from sentinel_kernel.workspace.answering import Workspace
     from sentinel_kernel.workspace.change import Change
-    from sentinel_kernel.workspace.journal_records import Key, Path, Step
+    from sentinel_kernel.workspace.journal_records import Key, Path
     from sentinel_kernel.workspace.layer import Layer
     from sentinel_kernel.workspace.store import StoreSettings
 
@@ -55,20 +58,23 @@ class CellEnds:
         journal.ruled(lets_out=lets_out)
         for change in self._workspace.walk(looks=lets_out):
             found.add(self._workspace.layers[change.layer], change)
-            if not now.take(change):
-                journal.incomplete = True
+            now.take(change)
         note_missed(now, self._workspace.bounds.missed, journal.seen, self._workspace.layers)
+        journal.incomplete |= not now.is_whole
         unknown = journal.lost
         step = journal.note(str(message.get("cell") or ""), now)
         outcome = Outcome()
         committed: dict[Path, Key] = {}
         if lets_out and any(change.autocommit for change in now.values()):
+            unnoted = self._note_unnoted(now, step)
             again = [one for one in now.values() if one.autocommit and one.kind == kinds.CHANGED]
             if again:
                 self._keep_host(again)
             journal.write()  # what is committed below is known as this cell's doing, whatever ends this process
             committed = self._commit(now, outcome, told)
             journal.placed(committed)
+            unnoted.entries = [entry for entry in unnoted.entries if entry.committed is not None]
+            journal.steps = [one for one in journal.steps if one.entries]
         self._committed = list(committed)
         self._as_followed = not (
             step or unknown or committed or journal.wanted_bytes or journal.unmarked(now)
@@ -130,11 +136,29 @@ class CellEnds:
                 found += status is not None and status.st_mode & 0o170000 == 0o100000
         return found
 
+    def _note_unnoted(self, now: Tracked, ended: Step | None) -> Step:
+        """Note as nobody's what is to be committed and is in no step, as it came where nobody could look.
+
+        Its step is below that of the cell which ``ended``, as it may be older. What was held before is so once an undo
+        has taken the commit back, and is the person's from then on.
+        """
+        journal, step = self._workspace.journal, Step("")
+        latest = latest_of(journal.steps)
+        for path, change in now.items():
+            entry = latest.get(path)
+            if change.autocommit and (entry is None or entry.committed is not None or entry.after == ABSENT):
+                before = journal.seen.get(path)
+                held = None if before is None else replace(before, stays=True)
+                step.entries.append(Entry(*path, held, change.cell_key, is_folder=change.is_folder))
+        if step.entries:
+            journal.add(step, ended)
+        return step
+
     def _keep_host(self, replacing: list[Change]) -> None:
         """Keep the host's files that a commit is to take the place of, where there is room."""
         journal = self._workspace.journal
         journal.room()
-        latest = {(entry.layer, entry.path): entry for step in journal.steps for entry in step.entries}
+        latest = latest_of(journal.steps)
         for change in replacing:
             entry = latest.get((change.layer, change.path))
             if entry is not None:

@@ -19,6 +19,7 @@ from sentinel_kernel.workspace.journal_records import (
     Seen,
     Step,
     key_in,
+    latest_of,
     parts_of,
     plain_of,
     seen_of,
@@ -27,7 +28,7 @@ from sentinel_kernel.workspace.journal_records import (
 from sentinel_kernel.workspace.layer import folder_of, open_plain
 from sentinel_kernel.workspace.sparse import copy_content
 from sentinel_kernel.workspace.tracked import MOST_PATHS, lies_in, may_be_cut
-from sentinel_kernel.workspace.unseen import BroughtBack, Unseen, unseen_in
+from sentinel_kernel.workspace.unseen import BroughtBack, Unseen, is_staying_folder, unseen_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,11 +116,15 @@ class Journal:
                 step.entries.append(Entry(layer, path, before, (0, 0, 0, 0), is_folder=before.is_folder))
         if not step.entries:
             return None
-        self.steps.append(step)
+        self.add(step)
+        return step
+
+    def add(self, step: Step, below: Step | None = None) -> None:
+        """Add a step: the last one, or the one ``below`` the last one."""
+        self.steps.insert(len(self.steps) - (below is not None), step)
         while len(self.steps) > 1 and sum(len(one.entries) for one in self.steps) > MOST_ENTRIES:
             self.steps.pop(0)
             self.incomplete = True
-        return step
 
     def follow(
         self, now: Mapping[Path, Change], layers: Mapping[str, Layer], *, by_cell: bool = False
@@ -133,7 +138,7 @@ class Journal:
         self._following = following
         for (layer, path), change in now.items():
             old = self.seen.get((layer, path))
-            stays = self.holds or self.stays(change) or (not by_cell and _stays_folder(old, change))
+            stays = self.holds or self.stays(change) or (not by_cell and is_staying_folder(old, change))
             if old is None or (old.kind, old.key) != (change.kind, change.cell_key):
                 old = self._copied(layers[layer], change)
             following[layer, path] = replace(old, stays=stays) if stays != old.stays else old
@@ -198,7 +203,7 @@ class Journal:
     def placed(self, keys: Mapping[Path, Key], person: Step | None = None) -> None:
         """Note with whose doing files were committed: the step's of a ``person``, or the last cell's."""
         steps = self.steps if person is None else [person]
-        latest = {(entry.layer, entry.path): entry for step in steps for entry in step.entries}
+        latest = latest_of(steps)
         for path, key in keys.items():
             if key == ABSENT:
                 self.own.pop(path, None)
@@ -387,10 +392,3 @@ class Journal:
         self.incomplete = bool(document["incomplete"])
         self._cut = bool(document["cut"])
         self.holds = bool(document["holds"])
-
-
-def _stays_folder(seen: Seen | None, change: Change) -> bool:
-    """Tell whether ``change`` is the very folder that was seen to stay, whatever is in it by now."""
-    if seen is None or not (seen.stays and seen.is_folder and change.is_folder):
-        return False
-    return seen.key[0] == change.cell_key[0]

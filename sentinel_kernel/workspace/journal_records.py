@@ -6,6 +6,7 @@ from sentinel_kernel.record import MutableRecord, Record, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     Key = tuple[int, int, int, int]
@@ -58,6 +59,11 @@ class Step(MutableRecord):
     entries: list[Entry] = fresh(default_factory=list)
     is_commit: bool = False
     """A person's commit did it."""
+
+
+def latest_of(steps: Iterable[Step]) -> dict[Path, Entry]:
+    """Return what the last one that tells of it has of each path."""
+    return {(entry.layer, entry.path): entry for step in steps for entry in step.entries}
 
 
 def parts_of(step: Step) -> list[Any]:

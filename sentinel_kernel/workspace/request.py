@@ -33,7 +33,8 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
   ``{"committed": DONE, "failed": FAILED, "beside", "aside", "held", "bytes"}``; ``aside`` counts bytecode and the like,
   which is left out unless it is named.
 - ``discard``: ``{"discarded": DONE, "failed": FAILED, "held", "bytes"}``.
-- ``undo``: ``{"undone": DONE, "failed": FAILED, "held", "bytes", "steps"}``; ``steps`` more can be taken back.
+- ``undo``: ``{"undone": DONE, "failed": FAILED, "held", "bytes", "steps", "incomplete"}``; ``steps`` more can be taken
+  back; ``incomplete``: not all that cells wrote was seen, or kept.
   Of what is in FAILED with ``former_gone`` the former version was not kept; with ``only_copy`` it may be the last
   copy of such a one; with ``put_beside`` a commit put it beside the host's.
 - ``export``: ``{"path", "layer", "size", "mtime_ns", "offset", "data": base64 of at most 64 KiB, "next": offset

@@ -40,6 +40,11 @@ class Tracked(dict["Path", "Change"]):
         self[change.layer, change.path] = change
         return True
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is all that is held."""
+        return not (self.cut or self.missed)
+
     def but(self, paths: Collection[Path]) -> Tracked:
         """Return it without ``paths``."""
         rest = Tracked()

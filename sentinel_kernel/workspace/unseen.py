@@ -117,6 +117,13 @@ def _is_that_folder(layer: Layer, path: str, seen: Seen) -> bool:
     return True  # nobody can tell
 
 
+def is_staying_folder(seen: Seen | None, change: Change) -> bool:
+    """Tell whether ``change`` is the very folder that was seen to stay, whatever is in it by now."""
+    if seen is None or not (seen.stays and seen.is_folder and change.is_folder):
+        return False
+    return seen.key[0] == change.cell_key[0]
+
+
 def unseen_in(now: Mapping[Path, Change]) -> frozenset[Path]:
     """Return what was held and is not known to be gone, though the look that found ``now`` did not find it."""
     return now.unseen if isinstance(now, Tracked) else frozenset()

@@ -232,6 +232,14 @@ def test_what_an_undo_could_not_do_is_told_with_why_and_what_to_do(number: int, 
         assert "HINT →" in plain
 
 
+def test_an_undo_says_where_not_all_that_cells_wrote_is_known() -> None:
+    for chinese, words in ((False, "Not all that cells wrote could be followed"), (True, "未能全部跟踪")):
+        for incomplete in (False, True):
+            answer = {"undone": {"count": 1, "bytes": 1, "paths": ["a"]}, "incomplete": incomplete}
+            told = files_page.done_page("undone", answer, chinese=chinese)["text/plain"]
+            assert (words in told) is incomplete
+
+
 def test_one_file_is_one() -> None:
     for told in (
         files_page.held_page({"entries": [entry("a")], "count": 1, "bytes": 3}, {}, chinese=False)[

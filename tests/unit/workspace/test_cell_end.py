@@ -297,6 +297,76 @@ def test_what_came_unseen_by_a_stricter_rule_stays_held(
     assert rules.cell("new") == {"o/b.csv"}  # positive control
 
 
+def test_what_came_unseen_and_is_committed_by_itself_is_a_step_in_nobodys_name(
+    rules: Rules, workspace: Workspace, tmp_path: Path, blind: Callable[[], Any]
+) -> None:
+    upper, lower, journal = tmp_path / "upper", tmp_path / "lower", workspace.journal
+    (upper / "o").mkdir()
+    (upper / "o" / "known.py").write_text("before")
+    rules.cell("new")
+    assert not journal.incomplete
+    with blind():
+        (upper / "o" / "x.csv").write_text("unseen")
+        assert rules.cell("new") == set()
+    assert journal.incomplete
+    (upper / "o" / "new.csv").write_text("seen")
+    (upper / "o" / "known.py").write_text("by the cell")
+    assert rules.cell("new") == {"o/new.csv", "o/x.csv"}
+    steps = [(step.cell, sorted(entry.path for entry in step.entries)) for step in journal.steps]
+    assert steps == [("1", ["o", "o/known.py"]), ("", ["o/new.csv", "o/x.csv"]), ("1", ["o/known.py"])]
+    assert rules.person("undo")["cell"] == "1"
+    assert sorted(os.listdir(lower / "o")) == ["new.csv", "x.csv"]
+    told = rules.person("undo")
+    assert (told["cell"], told["undone"]["count"], told["incomplete"]) == ("", 2, True)
+    assert os.listdir(lower / "o") == []
+    assert os.listdir(upper / "o") == ["known.py"]
+    assert (upper / "o" / "known.py").read_text() == "before"
+
+
+def test_a_version_of_a_committed_file_that_came_unseen_is_a_step_of_its_own(
+    rules: Rules, tmp_path: Path, blind: Callable[[], Any]
+) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    (upper / "o").mkdir()
+    (upper / "o" / "a.csv").write_text("first")
+    rules.cell("new")
+    with blind():
+        (upper / "o" / "a.csv").write_text("unseen")
+        assert rules.cell("new") == set()
+    assert rules.cell("new") == {"o/a.csv"}
+    assert (lower / "o" / "a.csv").read_text() == "unseen"
+    for left in (["first"], []):
+        rules.person("undo")
+        assert [path.read_text() for path in lower.rglob("*.csv")] == left
+
+
+def test_what_came_unseen_and_is_committed_later_is_held_again_by_an_undo_and_stays(
+    rules: Rules,
+    workspace: Workspace,
+    tmp_path: Path,
+    blind: Callable[[], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    (upper / "o").mkdir()
+    rules.cell("new")
+    with blind():
+        (upper / "o" / "a.csv").write_text("unseen")
+        rules.cell("new")
+    with monkeypatch.context() as full:
+        full.setattr(cell_end, "commit", lambda *_, **__: None)
+        assert rules.cell("new") == set()
+    assert [[entry.path for entry in step.entries] for step in workspace.journal.steps] == [["o"]]
+    assert rules.cell("new") == {"o/a.csv"}
+    assert rules.person("undo")["undone"]["count"] == 1
+    for _ in range(2):
+        assert rules.cell("new") == set()
+    assert os.listdir(lower / "o") == []
+    assert (upper / "o" / "a.csv").read_text() == "unseen"
+    (upper / "o" / "a.csv").write_text("written from then on")  # positive control
+    assert rules.cell("new") == {"o/a.csv"}
+
+
 def test_what_an_undo_brought_back_stays_held_where_the_next_look_can_not_see_it(
     rules: Rules, workspace: Workspace, tmp_path: Path, blind: Callable[[], Any]
 ) -> None:
