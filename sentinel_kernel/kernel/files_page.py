@@ -152,6 +152,9 @@ def failure_text(answer: Json, typed: Sequence[str] = (), *, chinese: bool) -> s
         told = _not_held(answer, typed, len(typed), chinese=chinese)
     if code == "not_kept" and isinstance(unkept := answer.get("unkept"), dict):
         told = _unkept(unkept, chinese=chinese)
+    if code == "unseen" and isinstance(unseen := answer.get("unseen"), dict):
+        count, paths = _number(unseen, "count"), _texts(unseen, "paths")
+        told += ("：" if chinese else ": ") + files_words.named(paths, count, chinese=chinese, mark="`")
     hint = files_reasons.hint_for(code, chinese=chinese)
     near = [path for path in answer.get("near") or () if isinstance(path, str)]
     if near:

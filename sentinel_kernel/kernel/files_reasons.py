@@ -50,6 +50,10 @@ _WHY = {
         "too many files are held to bring them back after a dry run",
         "待提交文件过多，试运行后无法全部恢复",
     ),
+    "unseen": (
+        "part of what is held could not be looked at, so that it could not be brought back after a dry run",
+        "部分待提交的内容无法查看，试运行后无法恢复",
+    ),
     "writes_directly": (
         "cells may change a folder of this machine directly, and nobody could take that back",
         "单元格可以直接更改此机器上的文件夹，无法撤回",
@@ -120,6 +124,10 @@ _HINTS = {
     "too_many": (
         "%sentinel_commit or %sentinel_discard what is held first.",
         "请先用 %sentinel_commit 或 %sentinel_discard 处理待提交的文件。",
+    ),
+    "unseen": (
+        "Make it readable in a cell (os.chmod), or move or delete it where it lies too deep or holds too much.",
+        "请在单元格中使其可读（os.chmod）；若层级过深或内容过多，请移动或删除。",
     ),
     "writes_directly": (
         "Start the kernel under a profile without folders that cells may write to (rw); overlay holds changes.",

@@ -41,7 +41,8 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
   or null}``; of one file.
 - ``count``: ``{"held", "bytes", "conflicts", "steps"}``.
 - ``trial_begin``: ``{"held", "bytes"}``; refused where what is held could not be brought back afterwards: with
-  ``not_kept`` comes ``unkept``, ``{"count", "paths": [<= 20], "bytes": of the largest, "room": bytes for copies}``.
+  ``not_kept`` comes ``unkept``, ``{"count", "paths": [<= 20], "bytes": of the largest, "room": bytes for copies}``;
+  with ``unseen`` (where nobody could look) ``unseen``, ``{"count", "paths": [<= 20]}``.
 - ``trial_end``: ``{"count", "entries": [<= 200], "diffs", "more", "undone": DONE, "failed": FAILED, "held",
   "bytes"}``; entries and diffs as those of ``list`` and ``diff``, against what cells saw before the dry run.
 
@@ -106,6 +107,7 @@ CODES: Final = (
     "in_the_way",
     "disk",
     "too_many",
+    "unseen",
     "writes_directly",
     "connected",
     "ended",

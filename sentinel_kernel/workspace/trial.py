@@ -34,6 +34,8 @@ def begin(workspace: Workspace) -> Json:
     now, journal = workspace.held(), workspace.journal
     if may_be_cut(now):
         return asked.refusal("too_many")
+    if now.missed:  # what lies there, and what a dry run makes of it, nobody would know
+        return {**asked.refusal("unseen"), "unseen": _missed(workspace, now)}
     journal.note("", now)
     journal.follow(now, workspace.layers)
     unkept = [
@@ -49,6 +51,17 @@ def begin(workspace: Workspace) -> Json:
             "unkept": {**named, "bytes": unkept[0][0], "room": journal.room()},
         }
     return {"held": len(now), "bytes": sum(max(0, change.size) for change in now.values())}
+
+
+def _missed(workspace: Workspace, now: Tracked) -> Json:
+    paths = [_shown(workspace, *one) for one in sorted(now.missed)[: asked.NAMED_PATHS]]
+    return {"count": len(now.missed), "paths": paths}
+
+
+def _shown(workspace: Workspace, layer: str, path: str) -> str:
+    """Return where nobody could look as a person types it."""
+    of = workspace.layers[layer]
+    return of.shown(path) if path else of.path
 
 
 def end(workspace: Workspace) -> Json:
@@ -90,8 +103,7 @@ def _count_left(workspace: Workspace, now: Tracked, done: Outcome) -> None:
     for layer, path in sorted(now.missed):
         done.failed_count += 1
         if len(done.failed) < asked.NAMED_PATHS:
-            of = workspace.layers[layer]
-            done.failed.append((of.shown(path) if path else of.path, layer, "unreadable"))
+            done.failed.append((_shown(workspace, layer, path), layer, "unreadable"))
     for (layer, path), change in now.items():
         before = workspace.journal.seen.get((layer, path))
         shown = workspace.layers[layer].shown(path)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sentinel_kernel.kernel.files_page import failure_text
 from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.policy.committable import VERSION_CONTROL, Surroundings, why_asked
 from sentinel_kernel.policy.launch_keys import says_what_to_run
@@ -382,6 +383,23 @@ def test_what_an_undo_brought_back_stays_held_where_the_next_look_can_not_see_it
     for _ in range(2):
         assert rules.cell("new") == set()
     assert not (tmp_path / "lower" / "o" / "a.csv").exists()
+
+
+def test_a_dry_run_does_not_begin_where_part_of_what_is_held_can_not_be_seen(
+    rules: Rules, workspace: Workspace, tmp_path: Path, blind: Callable[[], Any]
+) -> None:
+    (tmp_path / "upper" / "o").mkdir()
+    (tmp_path / "upper" / "o" / "x.py").write_text("held")
+    begin = FilesRequest(do="trial_begin")
+    with blind():
+        told = answering.answer(workspace, begin, lambda *_: None)
+    assert (told["ok"], told["code"], told["unseen"]["count"]) == (False, "unseen", 1)
+    for chinese in (False, True):
+        assert f"`{told['unseen']['paths'][0]}`" in failure_text(told, chinese=chinese)
+    rules.person("trial_begin")  # positive control
+    (tmp_path / "upper" / "o" / "x.py").write_text("dry")
+    assert rules.person("trial_end")["undone"]["count"] == 1
+    assert (tmp_path / "upper" / "o" / "x.py").read_text() == "held"
 
 
 def test_a_dry_run_of_which_not_all_could_be_seen_was_not_all_taken_back(
