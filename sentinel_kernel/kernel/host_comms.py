@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel.output_rule import BUNDLES
-from sentinel_kernel.kernel.widgets import COMM_TYPES, mentions
+from sentinel_kernel.kernel.widgets import COMM_TYPES, hides_ascii, mentions
 from sentinel_kernel.kernel.wire import CONTENT, decode, encode
 
 if TYPE_CHECKING:
@@ -37,13 +37,14 @@ def forged(host: Host, msg_type: str, content: Part) -> bool:
     if msg_type not in BUNDLES or not host.widgets.ids:
         return False
     raw = bytes(content)  # a view of the host's, put where the worker wants it
-    return (_VIEW in raw.lower() or b"\\u" in raw) and host.widgets.forges(raw)
+    return (_VIEW in raw.lower() or hides_ascii(raw)) and host.widgets.forges(raw)
 
 
 def is_target(content: Part) -> bool:
     """Tell whether a comm_open is for the host's target, however it is written. Raises ProtocolError."""
     raw = bytes(content)
-    if b"sentinel" not in raw.lower() and b"\\u" not in raw:
+    # One letter beyond ASCII's, U+017F, folds to an s; none does to another of the name's.
+    if b"entinel" not in raw.lower() and not hides_ascii(raw):
         return False
     target = decode(raw, _CONTENT_BYTES).get("target_name")
     return isinstance(target, str) and _reserved(target)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.kernel.wire import CONTENT, decode, encode, text_of
@@ -32,6 +33,8 @@ _PROTOCOL: Json = {"version": "2.1.0"}
 _WORKER_BYTES = 512 * 1024 * 1024
 _REMEMBERED = 300
 """How many comm ids stay the host's own after their models are gone, and how many control comms are followed."""
+
+_HIDDEN_ASCII = re.compile(rb"\\u00(?:[2-6]|7[0-9a-eA-E])")
 
 BASE = {
     "_model_module": "@jupyter-widgets/base",
@@ -259,7 +262,16 @@ def mentions(content: Part, ids: Collection[str]) -> bool:
     raw = bytes(content)
     if any(identifier.encode("ascii") in raw for identifier in ids):
         return True
-    if b"\\u" not in raw:  # the one escape that can write a letter or digit
+    if not hides_ascii(raw):
         return False
     text = json.dumps(decode(raw, _WORKER_BYTES))
     return any(identifier in text for identifier in ids)
+
+
+def hides_ascii(raw: bytes) -> bool:
+    """Tell whether JSON may write a letter, digit, hyphen or underscore of ASCII otherwise than as it is.
+
+    That is by its number. By theirs encoders write controls and what is beyond ASCII (:func:`wire.encode` all of it):
+    who read whatever holds one of these would read nearly all that the host has changed once more.
+    """
+    return _HIDDEN_ASCII.search(raw) is not None

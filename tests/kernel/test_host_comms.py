@@ -54,7 +54,10 @@ def test_the_oldest_is_closed_for_one_too_many_and_the_worker_hears_of_none(
     assert f"{COMM}-more" in comms
 
 
-@pytest.mark.parametrize("spelled", ["\\u0073entinel", "sent\\u0069nel", "SENTINEL", " sentinel"])
+@pytest.mark.parametrize(
+    "spelled",
+    ["\\u0073entinel", "sent\\u0069nel", "SENTINEL", " sentinel", "\\u017fentinel", "\u017fentinel"],
+)
 def test_the_target_is_the_hosts_however_a_worker_spells_it(
     kernel: HostedKernel, worker: FakeWorker, spelled: str
 ) -> None:
