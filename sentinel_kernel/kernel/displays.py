@@ -52,7 +52,7 @@ class Displays:
         """Notices from before the first cell, or between two cells: the next shows them."""
 
         self._late: dict[str, Shown] = {}
-        """Violations behind the idle of a cell in which nothing began, by id: the next shows them."""
+        """Violations of a silent cell, or behind the idle of one in which nothing began, by id: the next shows them."""
 
         self.said: Callable[[Words], None] = lambda _words: None
         """Told of each of those once it is shown."""
@@ -103,7 +103,7 @@ class Displays:
             self._outbox.told.note(completed)
             return
         shown = Shown(self.new_id(), completed, limit)
-        if _never_began(cell):
+        if cell.silent or _never_began(cell):
             self._outbox.told.note(completed)
             if len(self._late) < DISPLAYS_PER_CELL:
                 self._late[identifier] = shown

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from sentinel_kernel.kernel.cells import Cell
 from sentinel_kernel.kernel.displays import Displays
 from sentinel_kernel.kernel.output_rule import VIOLATION_TYPE
@@ -33,12 +35,12 @@ class Shop:
         self.displays = Displays(loop, outbox, "en", dict)
         self.cell = self.new_cell("m")
 
-    def new_cell(self, msg_id: str, *, began: bool = True, idle: bool = False) -> Cell:
+    def new_cell(self, msg_id: str, *, began: bool = True, idle: bool = False, silent: bool = False) -> Cell:
         request: Any = SimpleNamespace(msg_id=msg_id, header=msg_id, content={"code": "import x\nx.get()"})
         return Cell(
             request,
             "import x\nx.get()",
-            silent=False,
+            silent=silent,
             allow_stdin=True,
             stop_on_error=True,
             magics=(),
@@ -114,6 +116,26 @@ def test_what_is_refused_behind_one_such_cell_is_among_the_pages_of_the_next_one
     for _ in range(2):
         shop.displays.hand_over(following)
     assert [bundle[VIOLATION_TYPE]["id"] for bundle in following.displays] == ["v"]
+
+
+@pytest.mark.parametrize("began", [False, True])
+def test_what_a_silent_cell_is_refused_is_shown_in_the_next_before_its_idle_and_behind(began: bool) -> None:
+    shop = Shop()
+    silent, following = shop.new_cell("silent", began=began, silent=True), shop.new_cell("next")
+    shop.displays.refused({**REFUSED, "id": "before"}, silent)
+    shop.displays.refused({**REFUSED, "id": "before", "line": 2, "count": 3}, silent)
+    shop.displays.bring_up_to_date(silent, ended=True)
+    silent.idle = True
+    shop.displays.refused({**REFUSED, "id": "behind", "cell": "silent", "line": 1}, silent)
+    shop.ring()
+    assert shop.shown == []
+    assert {record["id"] for record in shop.noted} == {"before", "behind"}
+    shop.displays.bring_up_to_date(following)
+    shop.displays.bring_up_to_date(following, ended=True)
+    assert [
+        (record["id"], record["count"], record["cell"], record["source"]) for _, record in shop.shown
+    ] == [("before", 3, "silent", "x.get()"), ("behind", 1, "silent", "import x")]
+    assert shop.parents == ["next", "next"]
 
 
 def test_what_waits_for_a_cell_is_not_shown_behind_the_idle_of_one_whose_reply_is_missing() -> None:
