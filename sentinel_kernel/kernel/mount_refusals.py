@@ -192,4 +192,6 @@ ANEW = (
     "HINT → 输入 `%sentinel_reset` 会以全新的沙箱显示该处现在的内容；变量会丢失。",
 )
 """What helps where cells were given the folder before: until their sandbox ends they write to what they have."""
+NOT_ANEW = frozenset({"busy", "changed", "failed", "rung", "too_slow"})
+"""What a fresh sandbox would not help against: most of it is over by itself, or by another try."""
 CODES = frozenset({*WHY, "failed"})

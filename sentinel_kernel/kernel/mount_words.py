@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
-from sentinel_kernel.kernel.mount_refusals import ANEW, BEFORE_HINT, FAILED, OF_PROFILE, WHY
+from sentinel_kernel.kernel.mount_refusals import ANEW, BEFORE_HINT, FAILED, NOT_ANEW, OF_PROFILE, WHY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,8 +46,10 @@ class MountWords:
         """
         code, language = str(told.get("code")), int(self._chinese)
         why = WHY.get(code, FAILED)[language]
-        if held or code in OF_PROFILE:
-            hint = ANEW if held else OF_PROFILE[code]
+        hint = OF_PROFILE.get(code)
+        if held:
+            hint = ANEW if code in WHY and code not in NOT_ANEW else None
+        if hint is not None:
             why = why.partition(BEFORE_HINT[language])[0] + " "[language:] + hint[language]
         detail = rendering.printable(str(told.get("detail") or ""), _CHARACTERS)
         why = why.format(detail=detail, path=_typed(path))

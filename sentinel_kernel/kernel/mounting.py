@@ -72,7 +72,7 @@ class Mounting:
         path = self._absolute(wanted.path)
 
         def failed(told: Json) -> None:
-            wants, held = wanted.mode == "rw" and self._of_profile(path), self._is_held(path)
+            wants, held = wanted.mode == "rw" and self._of_profile(path), self._is_held(path, told)
             words = self._words
             refuse(words.not_written(path, told, held=held) if wants else words.refused(path, told))
 
@@ -109,9 +109,15 @@ class Mounting:
         ready = self._host.lifecycle.ready
         return path in (*(ready.get("writable") or ()), *(ready.get("asked") or ()))
 
-    def _is_held(self, path: str) -> bool:
-        """Tell whether cells were given a folder at its own place: they write to that until their sandbox ends."""
-        mounts = self._host.lifecycle.ready.get("mounts") or ()
+    def _is_held(self, path: str, told: Json) -> bool:
+        """Tell whether cells were given a folder at its own place: they write to that until their sandbox ends.
+
+        Where that has ended (``told`` may be the first to say so), what was last heard of its folders still stands.
+        """
+        lifecycle = self._host.lifecycle
+        if lifecycle.state is not State.READY or told.get("code") == "no_sandbox":
+            return False
+        mounts = lifecycle.ready.get("mounts") or ()
         return any(mount.get("target") == mount.get("path") == path for mount in mounts)
 
     def settle(self, cell: Cell, current: Current, done: Callable[[], None]) -> None:
@@ -135,7 +141,7 @@ class Mounting:
             done()
 
         def failed(told: Json) -> None:
-            held = self._is_held(path)
+            held = self._is_held(path, told)
             only_read(self._words.not_written(path, told, held=held), held=held)
 
         def shown(told: Json) -> None:
