@@ -196,7 +196,11 @@ class RunningTools:
 def _why_not(told: Json, kernel: KernelSession, page: Json, profile: str) -> str:
     """Return what became of a kernel that did not go on under ``profile``, in words of the trusted side alone."""
     if kernel.no_sandbox and not kernel.had_sandbox:
-        return f"The cell was not run. {kernel.no_sandbox}"
+        # Nothing was in one, if there was one: of a kernel whose first call this is nobody knows.
+        first = (
+            f" The kernel was started under profile={kernel.profile!r}." if kernel.profile != profile else ""
+        )
+        return f"The cell was not run. {kernel.no_sandbox}{first}"
     if kernel.no_sandbox:
         again = f" profile={kernel.profile!r} starts one as it was." if kernel.profile != profile else ""
         return (

@@ -148,6 +148,26 @@ def test_where_no_fresh_sandbox_can_be_set_up_cause_and_repair_are_told_and_what
     asyncio.run(both())
 
 
+@pytest.mark.parametrize("has_one", [True, False])
+def test_a_first_call_that_finds_no_sandbox_to_be_had_is_told_the_way_back_and_nothing_that_nobody_knows(
+    has_one: bool, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    fresh: HostedKernel = request.getfixturevalue("kernel" if has_one else "without")
+
+    async def all_three() -> None:
+        async with tools(fresh, tmp_path) as running:
+            for profile, way_back in (("datascience", True), ("datascience", True), ("strict", False)):
+                hint = (await failed(fresh, run_under(running, profile), profile))["hint"]
+                assert hint.startswith("The cell was not run. The sandbox could not be set up")
+                assert "Allow them." in hint
+                told = "The kernel was started under profile='strict'." in hint
+                assert told is way_back
+                for words in ("is still", "gone", "variables", "as it was"):
+                    assert words not in hint
+
+    asyncio.run(all_three())
+
+
 def test_where_there_never_was_a_sandbox_none_is_said_to_be_lost(
     without: HostedKernel, tmp_path: Path
 ) -> None:
