@@ -148,14 +148,18 @@ _HANDLERS: dict[str, Callable[[str, Outputs], tuple[str | None, set[str]]]] = {
 
 
 def _chart(kind: str, value: Any, hosts: Sequence[str]) -> tuple[Any, set[str]]:  # noqa: ANN401 - what JSON holds
-    """Return a chart if it loads nothing. It is sent again as it was read: settings of the page are taken out."""
-    from sentinel_kernel.kernel.filtering import specs  # noqa: PLC0415 - when it is first needed
+    """Return a chart if it loads nothing. It is sent again as it was read: settings of the page are taken out.
+
+    What tags of its texts may do is taken out too.
+    """
+    from sentinel_kernel.kernel.filtering import chart_texts, specs  # noqa: PLC0415 - when it is first needed
 
     if not isinstance(value, dict):
         return None, {held.TYPE}
     before = value.get("usermeta"), value.get("config")
-    clean = specs.clean_plotly if "plotly" in kind else specs.clean_vega
-    if not clean(value, hosts):
+    is_plotly = "plotly" in kind
+    if not (specs.clean_plotly if is_plotly else specs.clean_vega)(value, hosts):
         return None, held.named(held.REMOTE, kind, *specs.hosts(value))
     same = (value.get("usermeta"), value.get("config")) == before
-    return (value if same else dict(value)), set()
+    changed, kinds = chart_texts.clean(value) if is_plotly else (False, set[str]())
+    return (value if same and not changed else dict(value)), kinds

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html as entities
 import re
 from typing import TYPE_CHECKING, Any
 
-from sentinel_kernel.kernel.filtering import css, held, layout
+from sentinel_kernel.kernel.filtering import held, layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,11 +26,6 @@ _MAP_PARTS = frozenset({"tiles", "sprite", "glyphs", "sources"})
 """Of a map's style, which is loaded with the map."""
 
 _PATH = re.compile(r"[.\[]")
-_LEADS = re.compile(r"url\s*+\(|<(?:[a-z/][^<>]*)?%\{")
-"""An address, or a tag that a template fills from elsewhere, in small letters."""
-
-_STYLED = re.compile(r"style\s*+=\s*+(?:\"([^\"]*+)|'([^']*+))", re.IGNORECASE)
-_LONGEST_STYLE = 2000
 _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]*")
 _ROWS: dict[str, type] = {"values": list, "datasets": dict}
 _CONFIG = frozenset(
@@ -79,7 +73,8 @@ def _loads_nothing(spec: dict[str, Any], listed: Sequence[str]) -> bool:
 def clean_plotly(figure: dict[str, Any], hosts: Sequence[str] = ()) -> bool:
     """Take out of a Plotly figure what its page may be set to; tell whether what is left loads nothing.
 
-    Outlines of countries may come from their own host, where it is one of the listed ``hosts``.
+    Its texts are :mod:`chart_texts`'s to look at. Outlines of countries may come from their own host, where it is one
+    of the listed ``hosts``.
     """
     outlines = _OUTLINES_FROM in hosts
     _clean_config(figure)
@@ -87,8 +82,6 @@ def clean_plotly(figure: dict[str, Any], hosts: Sequence[str] = ()) -> bool:
     while waiting:
         value = waiting.pop()
         if isinstance(value, list):
-            if any("<" in one and _leads(one) for one in value if type(one) is str):
-                return False
             waiting.extend(one for one in value if isinstance(one, dict | list))
         elif isinstance(value, dict):
             for key, inner in value.items():
@@ -96,7 +89,7 @@ def clean_plotly(figure: dict[str, Any], hosts: Sequence[str] = ()) -> bool:
                 name = _PATH.split(key.lower())[-1]
                 if _is_of_a_map(name, inner) or (name in _PLOTLY_LOADS and not _is_harmless_source(inner)):
                     return False
-                if _leads(inner) or (name == "type" and _is_map(inner, outlines=outlines)):
+                if name == "type" and _is_map(inner, outlines=outlines):
                     return False
                 if isinstance(inner, dict | list):
                     waiting.append(inner)
@@ -157,20 +150,6 @@ def _clean_config(figure: dict[str, Any]) -> None:
             if isinstance(config, dict)
             else {}
         )
-
-
-def _leads(text: object) -> bool:
-    if not isinstance(text, str) or "<" not in text:
-        return False
-    lowered = text.lower()
-    if "href" in lowered or "javascript:" in lowered or _LEADS.search(lowered) is not None:
-        return True
-    return "style" in lowered and any(_loads(one[1] or one[2] or "") for one in _STYLED.finditer(text))
-
-
-def _loads(style: str) -> bool:
-    """Tell whether a style of a text in a chart may load something; plotly.js resolves references in it."""
-    return len(style) > _LONGEST_STYLE or css.declarations(entities.unescape(style))[1]
 
 
 def _is_elsewhere(text: str) -> bool:

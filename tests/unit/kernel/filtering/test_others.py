@@ -204,37 +204,6 @@ def test_a_layout_makes_no_map(layout: dict[str, object]) -> None:
     assert not specs.clean_plotly({"data": [{"y": [1]}], "layout": layout})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<a href='https://a.b'>x</a>",
-        "<span style='cursor:url(//a.b)'>x</span>",
-        "<span style='cursor:u&#114;l(//a.b)'>x</span>",
-        "<span style='cursor:u&#x72;l&#40;//a.b)'>x</span>",
-        "<span style='cursor:\\75rl(//a.b)'>x</span>",
-        "<span STYLE=\"cursor:image-set('//a.b' 1x)\">x</span>",
-        "<span %{customdata}>x</span>",
-    ],
-)
-def test_texts_of_a_chart_lead_nowhere_wherever_they_stand(text: str) -> None:
-    for figure in (
-        {"layout": {"title": {"text": text}}},
-        {"data": [{"type": "scatter", "text": ["a", text]}]},
-        {"data": [{"customdata": [[1, [text]]]}]},
-        {"layout": {"annotations": [{"text": text}]}},
-    ):
-        assert not specs.clean_plotly(figure)
-
-
-def test_everyday_texts_of_a_chart_stay() -> None:
-    texts = [
-        "<b>a</b> < %{x}",
-        "<span style='color:red; font-size: 12px'>a</span><br>%{y}<extra></extra>",
-        "a &lt; b",
-    ]
-    assert specs.clean_plotly({"data": [{"text": texts, "hovertemplate": texts[1], "x": texts}]})
-
-
 def test_styles_of_maps_that_nobody_draws_stay() -> None:
     layout = {"template": {"layout": {"mapbox": {"style": "light"}, "geo": {"showland": True}}}}
     buttons = [
