@@ -90,7 +90,7 @@ def _one(kind: str, value: Any, rules: Outputs, work: Work) -> tuple[Any, set[st
         harmless = isinstance(value, str) and not any(mark in value for mark in _NOT_BASE64)
         return (value, set()) if harmless else (None, {held.TYPE})
     if _VEGA.fullmatch(kind) or kind == "application/vnd.plotly.v1+json":
-        return _chart(kind, value, rules.hosts)
+        return _chart(kind, value, rules.hosts, work)
     if _RECORDS.fullmatch(kind):
         return value, set()
     return None, held.named(held.TYPE, kind, *([":bokeh"] if "bokehjs_" in kind else []))
@@ -147,7 +147,7 @@ _HANDLERS: dict[str, Callable[[str, Outputs], tuple[str | None, set[str]]]] = {
 }
 
 
-def _chart(kind: str, value: Any, hosts: Sequence[str]) -> tuple[Any, set[str]]:  # noqa: ANN401 - what JSON holds
+def _chart(kind: str, value: Any, hosts: Sequence[str], work: Work) -> tuple[Any, set[str]]:  # noqa: ANN401 - what JSON holds
     """Return a chart if it loads nothing. It is sent again as it was read: settings of the page are taken out.
 
     What tags of its texts may do is taken out too.
@@ -161,5 +161,7 @@ def _chart(kind: str, value: Any, hosts: Sequence[str]) -> tuple[Any, set[str]]:
     if not (specs.clean_plotly if is_plotly else specs.clean_vega)(value, hosts):
         return None, held.named(held.REMOTE, kind, *specs.hosts(value))
     same = (value.get("usermeta"), value.get("config")) == before
-    changed, kinds = chart_texts.clean(value) if is_plotly else (False, set[str]())
+    changed, kinds = chart_texts.clean(value, work) if is_plotly else (False, set[str]())
+    if held.TOO_LONG in kinds:
+        return None, kinds
     return (value if same and not changed else dict(value)), kinds

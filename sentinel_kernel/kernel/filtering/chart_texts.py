@@ -9,9 +9,12 @@ it, as in Markdown's, so that what is joined with it is no tag either.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.kernel.filtering import held
+
+if TYPE_CHECKING:
+    from sentinel_kernel.kernel.filtering.work import Work
 
 _BREAK = "\u200b"
 _NAMES = "sup|sub|span|s|u|br|b|i|em|a"
@@ -42,8 +45,11 @@ _AT_MOST = "<="
 """What a constraint of a contour plot is, and the beginning of no tag."""
 
 
-def clean(figure: dict[str, Any]) -> tuple[bool, set[str]]:
-    """Make the texts of a figure harmless in place; tell whether any was changed, and what was held back."""
+def clean(figure: dict[str, Any], work: Work) -> tuple[bool, set[str]]:
+    """Make the texts of a figure harmless in place; tell whether any was changed, and what was held back.
+
+    Where that is :data:`held.TOO_LONG`, not all of the figure was looked at, and it must not be shown.
+    """
     changed, kinds = False, set[str]()
     waiting: list[Any] = [figure]
     while waiting:
@@ -51,6 +57,8 @@ def clean(figure: dict[str, Any]) -> tuple[bool, set[str]]:
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
         tagged = [(key, one) for key, one in pairs if type(one) is str and "<" in one and one != _AT_MOST]
         for key, text in tagged:
+            if not work.takes_tags(text):
+                return changed, {held.TOO_LONG}
             made = _AT_MOST if text == "<" and _is_constraint(value, key) else _cleaned(text, kinds)
             if made != text:
                 value[key] = made

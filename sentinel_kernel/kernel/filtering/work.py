@@ -51,6 +51,9 @@ _CLEANED = 150
 
 _CONTROL = 500
 
+_TAG, _READ = 1000, 30
+"""Of a chart's text: for each mark of a tag and once, and for each character."""
+
 
 class Work:
     """What is left for one message."""
@@ -74,6 +77,10 @@ class Work:
         """Tell whether a text for terminals may be filtered too: without controls it costs nothing."""
         found = terminal.controls(text)
         return not found or self._spend(found * _CONTROL, 0)
+
+    def takes_tags(self, text: str) -> bool:
+        """Tell whether the tags of a chart's text may be looked at too; it is counted then."""
+        return self._spend((text.count("<") + 1) * _TAG + len(text) * _READ, len(text))
 
     def _spend(self, nanoseconds: int, characters: int) -> bool:
         if nanoseconds > self._nanoseconds or characters > self._characters:

@@ -13,6 +13,7 @@ from lacking import need_module
 
 from sentinel_kernel.kernel.filtering import chart_texts, held
 from sentinel_kernel.kernel.filtering.messages import Messages
+from sentinel_kernel.kernel.filtering.work import Work
 from sentinel_kernel.policy.profile import Outputs
 
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -166,7 +167,7 @@ def test_a_contours_constraint_means_the_same() -> None:
             {"operation": "<"},
         ]
     }
-    assert chart_texts.clean(figure) == (True, set())
+    assert chart_texts.clean(figure, Work()) == (True, set())
     first, second, third, other = figure["data"]
     assert first == second == {"contours": {"type": "constraint", "operation": "<=", "value": 1}}
     assert (third, other) == ({"contours.operation": "<="}, {"operation": "<\u200b"})

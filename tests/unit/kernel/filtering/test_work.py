@@ -79,6 +79,33 @@ def test_a_text_at_its_bound_takes_little_memory_and_a_longer_one_is_held_back(k
     assert kind not in content["data"] or kind == "text/plain"
 
 
+@pytest.mark.parametrize(
+    "unit",
+    ["<", "<b x>", "<b>", "<span style='color:red'>", "<a href='https://x' ", "<b style='" + "rgb( " * 100],
+)
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_charts_tags_are_counted_whether_in_one_text_or_in_many(unit: str, *, apart: bool) -> None:
+    def figure(number: int) -> dict[str, Any]:
+        return {"data": [{"text": [unit] * number if apart else [unit * number]}], "layout": {}}
+
+    kind, fits = "application/vnd.plotly.v1+json", 1 << 10
+    work = Work()
+    assert work.takes_tags(unit * fits)  # positive control
+    while Work().takes_tags(unit * (2 * fits)):
+        fits *= 2
+    content = shown(kind, figure(fits // PART))
+    tracemalloc.start()
+    try:
+        filtered = Messages().filter("display_data", content, Outputs())
+        assert tracemalloc.get_traced_memory()[1] < MOST_BYTES // PART
+    finally:
+        tracemalloc.stop()
+    assert held.TOO_LONG not in filtered.kinds  # positive control
+    content = shown(kind, figure(2 * fits))
+    assert Messages().filter("display_data", content, Outputs()).kinds == {held.TOO_LONG}
+    assert kind not in content["data"]
+
+
 @pytest.mark.parametrize("gap", ["\0", "\0\0"])
 @pytest.mark.parametrize("kind", ["text/markdown", "text/html", "text/latex"])
 def test_no_mark_comes_of_a_text_that_was_not_counted_for_it(kind: str, gap: str) -> None:
@@ -188,6 +215,9 @@ def test_large_honest_outputs_pass() -> None:
     assert judged("stream", {"name": "stdout", "text": "a line of text\n" * (20 * MIB // 15)}) is UNTOUCHED
     coloured = "\x1b[31mred\x1b[0m and a whole line of other words\n"
     assert judged("stream", {"name": "stdout", "text": coloured * (20 * MIB // len(coloured))}) is UNTOUCHED
+    labels = [f"<b>{one}</b><br><span style='color:red'>of a place</span>" for one in range(100_000)]
+    figure = shown("application/vnd.plotly.v1+json", {"data": [{"text": labels}], "layout": {}})
+    assert judged("display_data", figure) is UNTOUCHED
     records = [{"a": one, "b": "x", "c": 0.5} for one in range(100_000)]
     assert judged("display_data", shown("application/json", records)) is UNTOUCHED
     picture = f"![a](data:image/png;base64,{'QUJD' * (2 * MIB)})"
