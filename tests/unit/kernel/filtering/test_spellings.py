@@ -11,6 +11,7 @@ import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import plotly_texts
 import pytest
 import tinycss2
 from hostile_outputs import ATTACKS, Attack, source
@@ -97,11 +98,27 @@ class Recorder:
         return self.open("jupyter.widget", {"state": {**names, **state}, "buffer_paths": []})
 
 
+PLOTLY = "application/vnd.plotly.v1+json"
+CHARTS: dict[str, dict[str, Any]] = {
+    "plotly-title": {"layout": {"title": {"text": f"<span style='cursor:u\\72l({EVIL}/x)'>x</span>"}}},
+    "plotly-strings": {
+        "data": [{"text": [f"""<span style='font:"/*";cursor:url({EVIL}/x);font:"*/"'>x</span>"""]}]
+    },
+    "plotly-references": {"data": [{"text": [f'<b style="a:/&#1;*;cursor:u&#114;l({EVIL}/x);b:*/0">x</b>']}]},
+    "plotly-prefix": {
+        "data": [{"x": [f"le='cursor:url({EVIL}/x)'>hi"]}],
+        "layout": {"xaxis": {"tickprefix": "<span sty"}},
+    },
+    "plotly-template": {
+        "data": [{"customdata": [[f"cursor:url({EVIL}/x)"]], "text": "<i style='%{customdata[0]}'>x</i>"}]
+    },
+    "plotly-link": {"data": [{"text": ["<a href='javascript:alert(1)'>x</a>"]}]},
+}
 SENT = {
     attack.name: Recorder().run(attack)
     for attack in ATTACKS
     if attack.name not in ("pager", "next-input")  # texts of cells
-}
+} | {name: [("display_data", {"data": {PLOTLY: chart}, "metadata": {}})] for name, chart in CHARTS.items()}
 
 
 KNOWN = {one.lower() for one in TAGS} | {"style", "image"}
@@ -162,9 +179,18 @@ def as_javascript(value: Any) -> str:
     return ",".join(map(as_javascript, value)) if isinstance(value, list) else str(value)
 
 
+def chart_harm(figure: Any) -> list[str]:
+    """Return the styles and the addresses in a chart's texts that would load, or lead to other than a page."""
+    found = list[str]()
+    for styles, links in map(plotly_texts.read, plotly_texts.shown(figure)):
+        found += [style for style in styles if loads(style)]
+        found += [link for link in links if not link.lower().startswith(("http:", "https:", "mailto:"))]
+    return found
+
+
 def harm(content: dict[str, Any]) -> list[str]:
     """Return what of a message that comes out would act or load."""
-    found = list[str]()
+    found = chart_harm(content.get("data", {}).get(PLOTLY))
     for kind, value in content.get("data", {}).items():
         if kind in ("text/html", "text/markdown", "image/svg+xml"):
             found += Page(value).found
@@ -217,7 +243,7 @@ def test_no_character_gets_a_hostile_output_past(name: str, data: st.DataObject)
         assert harm(sent) == []
         again = copy.deepcopy(sent)
         Messages().filter(msg_type, again, RULES)
-        for kind in ("text/markdown", "text/latex", "text/plain"):
+        for kind in ("text/markdown", "text/latex", "text/plain", PLOTLY):
             assert again["data"].get(kind) == sent["data"].get(kind)
 
 
