@@ -59,7 +59,7 @@ _MOST, _LONGEST_ID, _LONGEST_NAME = 20_000, 128, 100
 class _Model:
     """What is known of one model."""
 
-    __slots__ = ("html", "link", "module", "names", "style", "typed")
+    __slots__ = ("html", "link", "module", "names", "style", "styles_page", "typed")
 
     def __init__(self, names: tuple[Any, ...]) -> None:
         self.names = names
@@ -67,12 +67,16 @@ class _Model:
         both = [name for name in (names[1], names[3]) if isinstance(name, str)]
         self.html = any(_HTML.fullmatch(name) for name in both)
         self.style = any(_STYLE.fullmatch(name) for name in both)
+        self.styles_page = any(
+            isinstance(name, str) and _STYLE.fullmatch(name) and (module is None or module in _CORE)
+            for module, name in (names[:2], names[2:])
+        )
         self.link = any(_LINK.fullmatch(name) for name in both)
         self.typed = bool(both) and all(_TYPED.fullmatch(name) for name in both)
 
     def holds_text(self, key: str) -> bool:
         """Tell whether pages put what is at ``key`` into themselves as HTML or as a style, a text or not."""
-        return self.style or (self.html and key in _SHOWN)
+        return self.styles_page or (self.html and key in _SHOWN)
 
 
 class Models:

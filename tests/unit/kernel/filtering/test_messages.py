@@ -253,6 +253,24 @@ def test_a_list_in_the_place_of_a_text_is_none(held_in: Any) -> None:
     assert "//a.b" not in str(unknown)
 
 
+def test_lists_of_other_modules_models_with_such_names_stay() -> None:
+    rules = Outputs(widget_modules=("ipyflex",))
+    kept: dict[str, Any] = {"children": ["IPY_MODEL_a"], "template": {"rows": ["1fr 2fr"]}, "border": ["1px"]}
+    for name, module in (("FlexLayoutModel", "ipyflex"), ("LeafletMapStyleModel", "jupyter-leaflet")):
+        content = opened(name, module, **kept)
+        assert Messages().filter("comm_open", content, rules) == Filtered(), name
+        content = opened(name, module, border=["url(//a.b)", {"a": "u\\72l(//a.b)"}])
+        assert Messages().filter("comm_open", content, rules).kinds, name
+        assert content["data"]["state"]["border"] == ["", {"a": ""}]
+    for names in (
+        {"_view_module": "@jupyter-widgets/base", "_view_name": "LayoutView"},
+        {"_model_module": CORE, "_model_name": "LabelStyleModel"},
+    ):
+        content = opened("FlexModel", "ipyflex", border=["url(//a.b)"], **names)
+        Messages().filter("comm_open", content, rules)
+        assert content["data"]["state"]["border"] == "", names
+
+
 def test_labels_within_lists_of_lists_make_no_links() -> None:
     for value in ([r"$\href{a}{x}$"], [["b", [r"$\href{a}{x}$"]]]):
         content = opened("LabelModel", value=value)
