@@ -59,11 +59,11 @@ _MOST, _LONGEST_ID, _LONGEST_NAME = 20_000, 128, 100
 class _Model:
     """What is known of one model."""
 
-    __slots__ = ("html", "link", "module", "names", "style", "styles_page", "typed")
+    __slots__ = ("foreign", "html", "link", "names", "style", "styles_page", "typed")
 
     def __init__(self, names: tuple[Any, ...]) -> None:
         self.names = names
-        self.module = names[0]
+        self.foreign = names[0] not in _CORE or names[2] not in _CORE | {None}
         both = [name for name in (names[1], names[3]) if isinstance(name, str)]
         self.html = any(_HTML.fullmatch(name) for name in both)
         self.style = any(_STYLE.fullmatch(name) for name in both)
@@ -184,7 +184,7 @@ class Models:
         """Make a state harmless in place; tell whether it was changed, and what was held back."""
         kinds: set[str] = set()
         changed = self._settings(model, state, kinds)
-        foreign = model is None or model.module not in _CORE
+        foreign = model is None or model.foreign
         for key, value in list(state.items()):
             if isinstance(value, str):
                 made = self._string(model, key, value, rules, kinds, work)
@@ -230,7 +230,7 @@ class Models:
         if (model is None or model.style) and "(" in value and not css.is_value(value):
             kinds |= held.remote(value)
             return ""
-        foreign = model is None or model.module not in _CORE
+        foreign = model is None or model.foreign
         if foreign or (model is not None and model.html and key in _SHOWN):
             return self._text(value, rules, kinds, work, foreign=foreign)
         return value if model is not None and model.typed and key == "value" else _label(value, kinds, work)
@@ -248,7 +248,7 @@ class Models:
 
         Of ipywidgets' own models those in lists alone: what lies in objects is no text there, but outputs.
         """
-        seen = dict | list if model is None or model.module not in _CORE else list
+        seen = dict | list if model is None or model.foreign else list
         changed, waiting = False, [value]
         while waiting:
             current = waiting.pop()
@@ -302,7 +302,7 @@ class Models:
             model is not None
             and not model.html
             and not model.style
-            and model.module in _CORE
+            and not model.foreign
             and end[1] in _LINKED
         )
 

@@ -334,6 +334,17 @@ def test_other_modules_load_from_listed_hosts_alone() -> None:
     assert listed["data"]["state"]["url"] == tiles
 
 
+@pytest.mark.parametrize("own", ["_model_module", "_view_module"])
+def test_a_view_of_another_module_makes_a_model_another_modules(own: str) -> None:
+    address = {"url": "https://a.b/{z}", "options": {"one": ["https://a.b/"]}}
+    content = opened("LeafletTileLayerModel", "jupyter-leaflet", **{own: CORE, **address})
+    assert Messages().filter("comm_open", content, RULES).kinds == {held.REMOTE}
+    assert content["data"]["state"]["url"] == ""
+    assert content["data"]["state"]["options"] == {"one": [""]}
+    without_view = opened("IntSliderModel", _view_module=None, _view_name=None, description="https://a.b/")
+    assert Messages().filter("comm_open", without_view, RULES) == Filtered()
+
+
 @pytest.mark.parametrize(
     "address",
     [
