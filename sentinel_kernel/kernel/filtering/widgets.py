@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sentinel_kernel.kernel.filtering import css, held
+from sentinel_kernel.kernel.filtering import addresses, css, held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,19 +38,6 @@ _MATHEMATICS = re.compile(r"\$|\\(?:[(\[]|begin\b)")
 
 _SHOWN = frozenset({"value", "placeholder", "description"})
 _LINKED = frozenset({"value", "index", "selected_index", "max", "min", "disabled", "step"})
-_URL = re.compile(
-    r"(?:https?|wss?|ftp):/|^(?:https?|wss?|ftp|file|blob|filesystem|vbscript):|^//|javascript:"
-    r"|data:(?:text|application)|url\s*\(",
-    re.IGNORECASE,
-)
-_UNREAD = re.compile(r"\A[\x00-\x20]+|[\t\n\r]")
-"""What browsers skip in an address; a backslash is a slash to them (WHATWG URL, "URL parsing")."""
-
-_LISTED = re.compile(
-    r"\s*https://((?:\{s\}\.)?[a-z0-9.-]+)(?::443)?(?:[/?#][^\s<>\"']*)?\Z", re.IGNORECASE | re.ASCII
-)
-"""No scheme has letters beyond those of ASCII, and no other spaces are passed over before one."""
-
 _REFERENCE = "IPY_MODEL_"
 _MOST, _LONGEST_ID, _LONGEST_NAME = 20_000, 128, 100
 """Of models, and of comms held back, that are remembered; the oldest go, and are held to all rules again."""
@@ -231,6 +218,9 @@ class Models:
             kinds |= held.remote(value)
             return ""
         foreign = model is None or model.foreign
+        if foreign and addresses.is_part(key) and addresses.ends_host(value):
+            kinds.add(held.REMOTE)
+            return ""
         if foreign or (model is not None and model.html and key in _SHOWN):
             return self._text(value, rules, kinds, work, foreign=foreign)
         return value if model is not None and model.typed and key == "value" else _label(value, kinds, work)
@@ -249,17 +239,18 @@ class Models:
         Of ipywidgets' own models those in lists alone: what lies in objects is no text there, but outputs.
         """
         seen = dict | list if model is None or model.foreign else list
-        changed, waiting = False, [value]
+        changed, waiting = False, [(key, value)]
         while waiting:
-            current = waiting.pop()
+            about, current = waiting.pop()
             if not isinstance(current, seen):
                 continue
             for place, inner in list(current.items() if isinstance(current, dict) else enumerate(current)):
+                name = place if isinstance(place, str) and addresses.is_part(place) else about
                 if isinstance(inner, dict | list):
-                    waiting.append(inner)
+                    waiting.append((name, inner))
                 elif (
                     isinstance(inner, str)
-                    and (made := self._string(model, key, inner, rules, kinds, work)) != inner
+                    and (made := self._string(model, name, inner, rules, kinds, work)) != inner
                 ):
                     current[place] = made
                     changed = True
@@ -270,7 +261,7 @@ class Models:
         if not work.takes("application/json" if is_text else "text/markdown", value):
             kinds.add(held.TOO_LONG)
             return ""
-        if foreign and _loads(value, rules.hosts):
+        if foreign and addresses.loads(value, rules.hosts):
             kinds |= held.remote(value)
             return ""
         if is_text:
@@ -286,7 +277,7 @@ class Models:
             kinds.add(held.TOO_LONG)
             return ""
         # It may be an address now: references are resolved, and what stood between its letters is left out.
-        if foreign and _loads(made, rules.hosts):
+        if foreign and addresses.loads(made, rules.hosts):
             kinds |= held.remote(made)
             return ""
         return made
@@ -305,11 +296,6 @@ class Models:
             and not model.foreign
             and end[1] in _LINKED
         )
-
-
-def _loads(text: str, hosts: tuple[str, ...]) -> bool:
-    """Tell whether a page that takes ``text`` for an address would load from another host than the listed ones."""
-    return _URL.search(_UNREAD.sub("", text).replace("\\", "/")) is not None and not _is_listed(text, hosts)
 
 
 def _is_name(value: object) -> bool:
@@ -332,10 +318,3 @@ def _is_page_class(one: str) -> bool:
     from sentinel_kernel.kernel.filtering.plain_html import is_page_class  # noqa: PLC0415 - when it is first needed
 
     return is_page_class(one)
-
-
-def _is_listed(value: str, hosts: tuple[str, ...]) -> bool:
-    from sentinel_kernel.kernel.filtering.html import is_host_listed  # noqa: PLC0415 - when it is first needed
-
-    found = _LISTED.match(value)
-    return found is not None and is_host_listed(found[1].lower().replace("{s}.", "a."), hosts)

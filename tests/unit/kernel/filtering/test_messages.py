@@ -374,6 +374,70 @@ def test_addresses_are_read_as_browsers_read_them(address: str) -> None:
 @pytest.mark.parametrize(
     "address",
     [
+        "{p}://evil.example/x.png",
+        "{s}s://evil.example/{z}",
+        "{b}/evil.example/x.png",
+        "{b}{c}evil.example/x.png",
+        "{b}tt{c}",
+        "{ b }:evil.example/x.png",
+        "ht{a}//evil.example/x.png",
+        "HTTPS{a}//evil.example",
+        "h{a}",
+        "\t w{a}",
+        "/{b}/evil.example/x.png",
+        "\\{b}/evil.example/x.png",
+        "https://{s}/evil.example",
+        "https://{a}.tile.example.org/{z}",
+        "https://{a}{s}.tile.example.org/{z}",
+        "https://x{s}.tile.example.org/{z}",
+        "https://{s}.tile.example.org:{p}/{z}",
+    ],
+)
+def test_no_address_is_put_together_of_parts_of_a_layers_state(address: str) -> None:
+    rules = Outputs(hosts=("*.tile.example.org", "tile.example.org"))
+    content = opened("LeafletTileLayerModel", "jupyter-leaflet", url=address, more={"one": [address]})
+    assert {kind.split()[0] for kind in Messages().filter("comm_open", content, rules).kinds} == {held.REMOTE}
+    assert content["data"]["state"]["url"] == ""
+    assert content["data"]["state"]["more"] == {"one": [""]}
+
+
+@pytest.mark.parametrize("key", ["s", "S", "subdomains", "Subdomains"])
+@pytest.mark.parametrize("made", [list, "".join, lambda parts: {"0": [*parts], "length": 1}])
+def test_no_part_of_a_layers_host_ends_the_host(key: str, made: Any) -> None:
+    rules = Outputs(hosts=("*.tile.example.org",))
+    tiles = "https://{s}.tile.example.org/{z}/{x}/{y}.png"
+    for part in ("evil.example/", "evil.example\\x", "evil.example?", "evil.example#"):
+        for state in ({key: made([part])}, {"options": {key: made([part])}}):
+            content = opened("LeafletVectorTileLayerModel", "jupyter-leaflet", url=tiles, **state)
+            assert Messages().filter("comm_open", content, rules).kinds == {held.REMOTE}
+            assert "evil" not in str(content)
+    for plain in ("abc", ["a", "b-1"], ["mt0"]):
+        content = opened("LeafletTileLayerModel", "jupyter-leaflet", url=tiles, **{key: plain})
+        assert Messages().filter("comm_open", content, rules) == Filtered()
+
+
+@pytest.mark.parametrize(
+    ("address", "hosts", "passes"),
+    [
+        ("https://{s}.tile.example.org/{z}/{x}/{y}{r}.png", ("*.tile.example.org",), True),
+        ("https://{s}.example.org/{z}", ("a.example.org", "b.example.org", "c.example.org"), True),
+        ("https://{s}.example.org/{z}", ("a.example.org",), False),
+        ("https://{s}.example.org/{z}", ("example.org",), False),
+        ("https://example.org/{z}/{x}/{y}?key={apiKey}", ("example.org",), True),
+        ("https://example.org{z}/{x}", ("example.org",), False),
+    ],
+)
+def test_tiles_come_from_hosts_that_are_all_listed(
+    address: str, hosts: tuple[str, ...], passes: bool
+) -> None:
+    content = opened("LeafletTileLayerModel", "jupyter-leaflet", url=address)
+    filtered = Messages().filter("comm_open", content, Outputs(hosts=hosts))
+    assert (filtered == Filtered(), content["data"]["state"]["url"] == address) == (passes, passes)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
         "ht&#116;ps://a.b/?<img>",
         "ht<x>tps://a.b/",
         "ht<!-- -->tps://a.b/",
@@ -409,7 +473,21 @@ def test_no_address_or_class_is_put_together_behind_its_judge(gap: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["tiles/{z}.png", "$\\alpha$", "a: b", "https is a word", "1 // 2", "a\tb\n"]
+    "text",
+    [
+        *("$\\alpha$", "a: b", "https is a word", "1 // 2", "a\tb\n"),
+        *(
+            "tiles/{z}.png",
+            "/files/{z}/{x}",
+            "./{z}/{x}.png",
+            "{name}",
+            "{a}: {b}",
+            "{x}, {y}",
+            "{x}px",
+            "{n} of {m}",
+        ),
+        *('{"a": {"b": 1}}', "x^{2}", "\\frac{a}{b}", "x_{i}/{j}", "Count{n}"),
+    ],
 )
 def test_texts_that_are_no_addresses_stay(text: str) -> None:
     content = opened("LeafletMarkerModel", "jupyter-leaflet", title=text)
