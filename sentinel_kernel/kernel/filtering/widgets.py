@@ -238,22 +238,26 @@ class Models:
 
         Of ipywidgets' own models those in lists alone: what lies in objects is no text there, but outputs.
         """
-        seen = dict | list if model is None or model.foreign else list
+        foreign = model is None or model.foreign
+        seen = dict | list if foreign else list
         changed, waiting = False, [(key, value)]
         while waiting:
             about, current = waiting.pop()
             if not isinstance(current, seen):
                 continue
-            for place, inner in list(current.items() if isinstance(current, dict) else enumerate(current)):
-                name = place if isinstance(place, str) and addresses.is_part(place) else about
-                if isinstance(inner, dict | list):
+            # Values are replaced where they stand: a list of all pairs is many times as long as the JSON.
+            for place, inner in current.items() if isinstance(current, dict) else enumerate(current):
+                if isinstance(inner, str):
+                    if not foreign and "\\" not in inner and "(" not in inner:
+                        continue
+                    name = place if isinstance(place, str) and addresses.is_part(place) else about
+                    made = self._string(model, name, inner, rules, kinds, work)
+                    if made != inner:
+                        current[place] = made
+                        changed = True
+                elif isinstance(inner, dict | list):
+                    name = place if isinstance(place, str) and addresses.is_part(place) else about
                     waiting.append((name, inner))
-                elif (
-                    isinstance(inner, str)
-                    and (made := self._string(model, name, inner, rules, kinds, work)) != inner
-                ):
-                    current[place] = made
-                    changed = True
         return changed
 
     def _text(self, value: str, rules: Outputs, kinds: set[str], work: Work, *, foreign: bool) -> str:

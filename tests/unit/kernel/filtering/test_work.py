@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import tracemalloc
 from typing import Any
@@ -126,6 +127,20 @@ def test_a_table_behind_a_long_text_and_a_frame_of_references_take_little_memory
             assert tracemalloc.get_traced_memory()[1] < 8 * len(text)
         finally:
             tracemalloc.stop()
+
+
+@pytest.mark.parametrize("module", ["@jupyter-widgets/controls", "jupyter-leaflet"])
+def test_many_short_texts_of_a_widget_take_no_memory(module: str) -> None:
+    names = {"_model_module": module, "_model_name": "AModel", "_view_module": module, "_view_name": "AView"}
+    state = {**names, "_options_labels": ["x"] * 30_000}
+    content = {"comm_id": "a", "target_name": "jupyter.widget", "data": {"state": state, "buffer_paths": []}}
+    Messages().filter("comm_open", copy.deepcopy(content), Outputs())  # modules are imported
+    tracemalloc.start()
+    try:
+        assert Messages().filter("comm_open", content, Outputs()).kinds == frozenset()
+        assert tracemalloc.get_traced_memory()[1] < 30_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_is_held_back_is_told_with_a_hint() -> None:
