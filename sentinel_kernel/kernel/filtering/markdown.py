@@ -178,7 +178,12 @@ def latex_in_html(text: str) -> str:
     acts = _COMMANDS_ACROSS_TAGS.search(marked) or _STYLED.search(read)
     if not acts and not _goes_on_elsewhere(_CUT_COMMAND, marked, made):
         return made
-    return _SPELLED_BACKSLASH.sub(rf"\g<0>{_BREAK}", made.replace("\\", f"\\{_BREAK}"))
+    return without_commands(made)
+
+
+def without_commands(text: str) -> str:
+    """Return ``text`` with a break behind each backslash, however it is spelled: none begins a command any more."""
+    return _SPELLED_BACKSLASH.sub(rf"\g<0>{_BREAK}", text.replace("\\", f"\\{_BREAK}"))
 
 
 def _goes_on_elsewhere(cut: re.Pattern[str], marked: str, text: str) -> bool:

@@ -15,6 +15,8 @@ from sentinel_kernel.kernel.filtering import addresses, css, held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sentinel_kernel.kernel.filtering.work import Work
     from sentinel_kernel.policy.profile import Outputs
 
@@ -240,7 +242,7 @@ class Models:
         """
         foreign = model is None or model.foreign
         seen = dict | list if foreign else list
-        changed, waiting = False, [(key, value)]
+        changed, spelled, waiting = False, False, [(key, value)]
         while waiting:
             about, current = waiting.pop()
             if not isinstance(current, seen):
@@ -250,6 +252,7 @@ class Models:
                 if isinstance(inner, str):
                     if not foreign and "\\" not in inner and "(" not in inner:
                         continue
+                    spelled |= "\\" in inner or "&" in inner
                     name = place if isinstance(place, str) and addresses.is_part(place) else about
                     made = self._string(model, name, inner, rules, kinds, work)
                     if made != inner:
@@ -258,7 +261,8 @@ class Models:
                 elif isinstance(inner, dict | list):
                     name = place if isinstance(place, str) and addresses.is_part(place) else about
                     waiting.append((name, inner))
-        return changed
+        typed = model is not None and model.typed and key == "value"
+        return (spelled and not typed and _part_commands(value, seen, work, foreign=foreign)) or changed
 
     def _text(self, value: str, rules: Outputs, kinds: set[str], work: Work, *, foreign: bool) -> str:
         is_text = not any(mark in value for mark in "<\\&")
@@ -316,6 +320,41 @@ def _label(value: str, kinds: set[str], work: Work) -> str:
     from sentinel_kernel.kernel.filtering import markdown  # noqa: PLC0415 - when it is first needed
 
     return markdown.latex(value)
+
+
+def _part_commands(value: Any, seen: Any, work: Work, *, foreign: bool) -> bool:  # noqa: ANN401 - what JSON holds
+    """Part the commands that come of texts of which a page makes one; tell whether there may be any.
+
+    A page puts commas between them (ECMAScript, Array.prototype.toString).
+    """
+    from sentinel_kernel.kernel.filtering import markdown  # noqa: PLC0415 - when it is first needed
+
+    found = list(_texts(value, seen))
+    whole = ",".join([holder[place] for holder, place in found])
+    if not foreign and _MATHEMATICS.search(whole) is None:
+        return False
+    if work.takes("text/markdown" if foreign else "text/latex", whole):
+        made = markdown.latex_in_html(whole) if foreign else markdown.latex(whole)
+        if made == whole:
+            return False
+    for holder, place in found:
+        holder[place] = markdown.without_commands(holder[place])
+    return True
+
+
+def _texts(value: Any, seen: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - what JSON holds
+    """Yield what holds each text within a value, and where, in their order."""
+    waiting = [(value, iter(value.items() if isinstance(value, dict) else enumerate(value)))]
+    while waiting:
+        current, places = waiting[-1]
+        for place, inner in places:
+            if isinstance(inner, str):
+                yield current, place
+            elif isinstance(inner, seen):
+                waiting.append((inner, iter(inner.items() if isinstance(inner, dict) else enumerate(inner))))
+                break
+        else:
+            waiting.pop()
 
 
 def _is_page_class(one: str) -> bool:

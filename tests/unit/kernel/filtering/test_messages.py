@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from sentinel_kernel.kernel.filtering import held, plain_html, widgets
+from sentinel_kernel.kernel.filtering import held, markdown, plain_html, widgets
 from sentinel_kernel.kernel.filtering.messages import Filtered, Messages
 from sentinel_kernel.kernel.output_filter import OutputFilter
 from sentinel_kernel.policy.profile import Outputs
@@ -269,6 +270,39 @@ def test_lists_of_other_modules_models_with_such_names_stay() -> None:
         content = opened("FlexModel", "ipyflex", border=["url(//a.b)"], **names)
         Messages().filter("comm_open", content, rules)
         assert content["data"]["state"]["border"] == "", names
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ["a $", "\\href{https://a.b}{log in}", "$"],
+        ["\\begin{a}", ["\\href{x}{y}"], "\\end{a}"],
+        [["$"], [[["\\cssId{x}{y}"]]], "$"],
+        ["$\\box{a", " url(//a.b)}{x}$"],
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "module", "key"),
+    [
+        ("LabelModel", CORE, "value"),
+        ("IntSliderModel", CORE, "description"),
+        ("LeafletMarkerModel", "jupyter-leaflet", "title"),
+    ],
+)
+def test_no_command_comes_of_a_list_that_a_page_makes_one_text_of(
+    parts: list[Any], name: str, module: str, key: str
+) -> None:
+    def shown(value: Any) -> str:
+        return ",".join(map(shown, value)) if isinstance(value, list) else value
+
+    content = opened(name, module, **{key: copy.deepcopy(parts)})
+    assert markdown.latex(shown(parts)) != shown(parts)  # positive control
+    assert Messages().filter("comm_open", content, RULES).changed
+    made = shown(content["data"]["state"][key])
+    assert markdown.latex(made) == made
+    for kept in (["C:\\data", "D:\\x"], ["$\\alpha$", "$\\frac{a}{b}$"], [1, ["$5", "a"], None]):
+        content = opened(name, module, **{key: kept})
+        assert Messages().filter("comm_open", content, RULES) == Filtered()
 
 
 def test_labels_within_lists_of_lists_make_no_links() -> None:
