@@ -38,6 +38,9 @@ _TYPED = re.compile(r"(?:Text|Textarea|Password|Combobox)(?:Model|View)")
 _MATHEMATICS = re.compile(r"\$|\\(?:[(\[]|begin\b)")
 """Where one of these is, a page looks for LaTeX."""
 
+_TELLING = re.compile(r"[\\(<&:/?#{]")
+"""Without one of these a text is no HTML, no LaTeX, no address and no part of one, and no style that loads."""
+
 _SHOWN = frozenset({"value", "placeholder", "description"})
 _LINKED = frozenset({"value", "index", "selected_index", "max", "min", "disabled", "step"})
 _REFERENCE = "IPY_MODEL_"
@@ -216,9 +219,13 @@ class Models:
         self, model: _Model | None, key: str, value: str, rules: Outputs, kinds: set[str], work: Work
     ) -> str:
         """Return what stands for one text of a state."""
-        if (model is None or model.style) and "(" in value and not css.is_value(value):
-            kinds |= held.remote(value)
-            return ""
+        if (model is None or model.style) and "(" in value:
+            if not work.takes("application/json", value):
+                kinds.add(held.TOO_LONG)
+                return ""
+            if not css.is_value(value):
+                kinds |= held.remote(value)
+                return ""
         foreign = model is None or model.foreign
         if foreign and addresses.is_part(key) and addresses.ends_host(value):
             kinds.add(held.REMOTE)
@@ -250,7 +257,7 @@ class Models:
             # Values are replaced where they stand: a list of all pairs is many times as long as the JSON.
             for place, inner in current.items() if isinstance(current, dict) else enumerate(current):
                 if isinstance(inner, str):
-                    if not foreign and "\\" not in inner and "(" not in inner:
+                    if _TELLING.search(inner) is None:
                         continue
                     spelled |= "\\" in inner or "&" in inner
                     name = place if isinstance(place, str) and addresses.is_part(place) else about
@@ -278,7 +285,7 @@ class Models:
 
         if plain_html.is_plain(value):
             made = markdown.latex_in_html(value)
-        elif html.is_quickly_read(value):
+        elif html.is_quickly_read(value) and work.takes_cleaning():
             made, why = html.cleaned(value, rules.hosts)
             kinds |= why
         else:

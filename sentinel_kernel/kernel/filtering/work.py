@@ -37,15 +37,18 @@ _HTML: tuple[_Mark, ...] = (
     ("&#", 1000, 0, 0),
     ("&bsol;", 1000, 0, 0),
 )
-_MARKS: dict[str, tuple[int, tuple[_Mark, ...]]] = {
-    "text/markdown": (8, _MARKDOWN),
-    "text/html": (8, _HTML),
-    "text/latex": (4, (_LATEX,)),
-    "image/svg+xml": (40, (("<", 1500, 0, 0), ("=", 1000, 0, 0), ("{", 1500, 0, 0))),
-    "text/vnd.mermaid": (120, ()),
-    "application/json": (60, ()),
+_CLEANING = 100_000
+"""However short a text is that is cleaned: the cleaner is made anew for each (nh3)."""
+
+_MARKS: dict[str, tuple[int, int, tuple[_Mark, ...]]] = {
+    "text/markdown": (15_000, 8, _MARKDOWN),
+    "text/html": (_CLEANING, 8, _HTML),
+    "text/latex": (8_000, 4, (_LATEX,)),
+    "image/svg+xml": (20_000, 40, (("<", 1500, 0, 0), ("=", 1000, 0, 0), ("{", 1500, 0, 0))),
+    "text/vnd.mermaid": (8_000, 120, ()),
+    "application/json": (8_000, 60, ()),
 }
-"""By MIME type (the last: a text within JSON): nanoseconds for each character, and marks."""
+"""By MIME type (the last: a text within JSON): nanoseconds for a text, for each of its characters, and marks."""
 
 _CLEANED = 150
 
@@ -65,13 +68,17 @@ class Work:
         """Tell whether ``text`` of a MIME type may be filtered too; it is counted then. Others than known are texts."""
         if kind not in _MARKS:
             return self.takes_text(text)
-        each, marks = _MARKS[kind]
+        once_a_text, each, marks = _MARKS[kind]
         brief = kind == "text/html" and len(text) <= MOST_CLEANED
-        cost = (_CLEANED if brief else each) * len(text)
+        cost = once_a_text + (_CLEANED if brief else each) * len(text)
         for mark, once, reach, beyond in marks:
             found = text.count(mark)
             cost += found * once + min(found * reach, len(text)) * beyond
         return self._spend(cost, len(text))
+
+    def takes_cleaning(self) -> bool:
+        """Tell whether a text that was counted as another's may be cleaned as HTML, too."""
+        return self._spend(_CLEANING, 0)
 
     def takes_text(self, text: str) -> bool:
         """Tell whether a text for terminals may be filtered too: without controls it costs nothing."""

@@ -143,6 +143,31 @@ def test_many_short_texts_of_a_widget_take_no_memory(module: str) -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize(
+    ("unit", "count", "most_left"),
+    [("<img>", 11_000, 10_000), ("a&b", 70_000, 67_000), ("a:b", 130_000, 125_000)],
+)
+def test_short_texts_of_one_message_are_counted_however_short(unit: str, count: int, most_left: int) -> None:
+    names = {"_model_module": "jupyter-leaflet", "_model_name": "A", "_view_module": "jupyter-leaflet"}
+    state = {**names, "_view_name": "A", "texts": [f"{unit}{number}" for number in range(count)]}
+    content = {"comm_id": "a", "target_name": "jupyter.widget", "data": {"state": state, "buffer_paths": []}}
+    assert Messages().filter("comm_open", content, Outputs()).kinds == {held.TOO_LONG}
+    left = sum(map(bool, state["texts"]))
+    assert most_left // 2 < left <= most_left
+
+
+def test_short_styles_of_a_model_that_is_not_known_are_counted_however_short() -> None:
+    content = {"comm_id": "a", "data": {"state": {"styles": [f"x({number}" for number in range(130_000)]}}}
+    assert Messages().filter("comm_msg", content, Outputs()).kinds == {held.REMOTE, held.TOO_LONG}
+
+
+def test_short_outputs_of_one_message_are_counted_however_short() -> None:
+    content = {"a": [shown("text/html", f"<img>{number}") for number in range(11_000)]}
+    assert Messages().filter("inspect_reply", content, Outputs(html="sanitize")).kinds == {held.TOO_LONG}
+    left = sum("text/html" in one["data"] for one in content["a"])
+    assert 5_000 < left <= 10_000
+
+
 def test_what_is_held_back_is_told_with_a_hint() -> None:
     [(about, words, _)] = held.notices({held.TOO_LONG})
     assert about == held.TOO_LONG
