@@ -53,6 +53,10 @@ _SKIPPED = re.compile(r"\A[\x00-\x20]+|[\t\n\r]")
 _ELSEWHERE = re.compile(r"(?:https?:|//|javascript:|data:text|vbscript:)", re.IGNORECASE | re.ASCII)
 
 
+_ARGUMENT = re.compile(r"\\[a-zA-Z]+[\s\ufeff]*[\[{]([^\[\]{}]*)")
+"""Of a command of LaTeX, behind what JavaScript takes for spaces."""
+
+
 class Recorder:
     """Runs an attack's source, and keeps what a kernel would have sent."""
 
@@ -198,6 +202,7 @@ def harm(content: dict[str, Any]) -> list[str]:
             found += re.findall(r"!\[[^\]]*\]|(?:javascript|data)[\s\\]*:[^i]", value)
         if kind == "text/latex":
             found += re.findall(r"\\(?:href|style|class|cssId)(?![a-zA-Z])", value)
+            found += [one[1] for one in _ARGUMENT.finditer(value) if loads(one[1])]
         if "javascript" in kind or kind in ("text/vnd.mermaid", "application/vnd.vegalite.v5+json"):
             found += [kind] if EVIL in str(value) or "javascript" in kind else []
     state = content.get("data", {}).get("state", {})
@@ -245,6 +250,16 @@ def test_no_character_gets_a_hostile_output_past(name: str, data: st.DataObject)
         Messages().filter(msg_type, again, RULES)
         for kind in ("text/markdown", "text/latex", "text/plain", PLOTLY):
             assert again["data"].get(kind) == sent["data"].get(kind)
+
+
+@pytest.mark.parametrize("gap", ["", " ", "\ufeff", "\u2028"])
+@pytest.mark.parametrize("style", ["url(//a.b)", "color:red;background:image-set('//a.b' 1x)"])
+def test_a_style_of_latex_that_loads_is_told_and_kept_from_loading(gap: str, style: str) -> None:
+    for around in ("[%s]", "{%s}"):
+        shown = {"data": {"text/latex": rf"$\bbox{gap}{around % style}{{x}}$"}}
+        assert harm(shown) != []
+        Messages().filter("display_data", shown, RULES)
+        assert harm(shown) == []
 
 
 def test_what_is_harmful_is_told() -> None:

@@ -110,12 +110,13 @@ def test_a_charts_tags_are_counted_whether_in_one_text_or_in_many(unit: str, *, 
 @pytest.mark.parametrize("gap", ["\0", "\0\0"])
 @pytest.mark.parametrize("kind", ["text/markdown", "text/html", "text/latex"])
 def test_no_mark_comes_of_a_text_that_was_not_counted_for_it(kind: str, gap: str) -> None:
-    for mark in ("```", "~~~", "![", "&#92;", "&bsol;", "\\href", "<b>"):
+    marks = ("```", "~~~", "![", "&#92;", "&bsol;", "\\href", "<b>")
+    for mark in ("\\href",) if kind == "text/latex" else marks:  # in LaTeX nothing else is one
         parted = gap.join((mark[0], mark[1:]))
         content = shown(kind, f"$ {parted}{{x}}\n//\n")
         Messages().filter("display_data", content, Outputs())
-        assert mark in f"{parted}{mark}"  # positive control
-        assert mark not in content["data"][kind]
+        assert mark in parted.replace("\0", "")  # positive control: a reader that skips the character
+        assert mark not in content["data"][kind].replace("\0", "")
 
 
 def test_a_table_behind_a_long_text_and_a_frame_of_references_take_little_memory() -> None:
