@@ -88,6 +88,14 @@ def hang(pipe: Path) -> Callable[[], dict[str, Any]]:
     return look
 
 
+def ask_one_that_hangs(trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a trial under way that never ends by itself."""
+    finding(monkeypatch, hang(tmp_path / "pipe"))
+    trial.ask()
+    wait_until(lambda: select.select([trial.held], [], [], 0)[0], "it hangs")
+    assert os.read(trial.held, 4) == b"here"
+
+
 def test_what_the_process_finds_is_told_whole(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     for found in (FAILS, {}):
         finding(monkeypatch, lambda found=found: found)
@@ -119,10 +127,7 @@ def test_what_takes_too_long_is_refused_in_words_and_ended_with_all_that_it_has_
 def test_one_that_is_under_way_makes_room_for_the_next_and_says_so_to_who_still_waits(
     trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finding(monkeypatch, hang(tmp_path / "pipe"))
-    trial.ask()
-    wait_until(lambda: select.select([trial.held], [], [], 0)[0], "it hangs")
-    assert os.read(trial.held, 4) == b"here"
+    ask_one_that_hangs(trial, tmp_path, monkeypatch)
     finding(monkeypatch, dict)
     trial.ask()
     overtaken = trial.told.pop()
@@ -216,10 +221,7 @@ def test_where_no_process_can_be_started_that_is_told_and_nothing_is_left(
 def test_at_the_supervisors_end_what_is_under_way_ends_and_nobody_is_told(
     trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finding(monkeypatch, hang(tmp_path / "pipe"))
-    trial.ask()
-    wait_until(lambda: select.select([trial.held], [], [], 0)[0], "it hangs")
-    assert os.read(trial.held, 4) == b"here"
+    ask_one_that_hangs(trial, tmp_path, monkeypatch)
     trial.keeper.close()
     trial.all_ended()
     assert trial.told == []

@@ -5,11 +5,12 @@ from __future__ import annotations
 import html as entities
 import re
 import time
+from collections import Counter
 
 import nh3
 import pytest
 import tinycss2
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sentinel_kernel.kernel.filtering import css, held, html, markdown, plain_html
@@ -122,6 +123,7 @@ def test_what_is_plain_has_nothing_active(text: str) -> None:
 
 
 @given(st.lists(PIECES, max_size=12).map(" ".join))
+@example("<p>  <table></table></p>")  # to a parser the table ends the paragraph, and </p> is one more
 def test_cleaned_html_means_the_same_when_it_is_read_again(text: str) -> None:
     made, _ = html.cleaned(text)
     again, _ = html.cleaned(made)
@@ -129,9 +131,14 @@ def test_cleaned_html_means_the_same_when_it_is_read_again(text: str) -> None:
     # Read again without any rule: a parser finds in it what was written, and no more.
     tags = {name.lower() for name in re.findall(r"<([a-zA-Z][a-zA-Z0-9-]*)", made)}
     assert tags <= {name.lower() for name in html.TAGS} | {"style"}
-    assert nh3.clean(made, tags=set(html.TAGS) | {"style"}, clean_content_tags=set()).count(
-        "<"
-    ) <= made.count("<")
+    read = nh3.clean(made, tags=set(html.TAGS) | {"style"}, clean_content_tags=set())
+    assert _written(read) <= _written(made)
+
+
+def _written(text: str) -> Counter[str]:
+    """Return how often each tag begins, but for those that a parser adds by itself, as for an end tag alone."""
+    names = (name.lower() for name in re.findall(r"<([a-zA-Z][a-zA-Z0-9-]*)", text))
+    return Counter(name for name in names if name not in {"br", "colgroup", "p", "tbody", "tr"})
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,21 @@ def shown(kind: str, value: Any) -> dict[str, Any]:
     return {"data": {"text/plain": "x", kind: value}, "metadata": {}, "transient": {}}
 
 
+def judged_at_its_bound(kind: str, fits: Any, too_long: Any) -> dict[str, Any]:
+    """Filter what fits, with little memory, and what does not; return what is left of that."""
+    content = shown(kind, fits)
+    tracemalloc.start()
+    try:
+        filtered = Messages().filter("display_data", content, Outputs())
+        assert tracemalloc.get_traced_memory()[1] < MOST_BYTES // PART
+    finally:
+        tracemalloc.stop()
+    assert held.TOO_LONG not in filtered.kinds  # positive control
+    content = shown(kind, too_long)
+    assert Messages().filter("display_data", content, Outputs()).kinds == {held.TOO_LONG}
+    return content
+
+
 def most(kind: str, unit: str) -> int:
     """Return how often ``unit`` may be in a text of that type."""
     fits = step = 1 << 14
@@ -67,16 +82,7 @@ def most(kind: str, unit: str) -> int:
 )
 def test_a_text_at_its_bound_takes_little_memory_and_a_longer_one_is_held_back(kind: str, unit: str) -> None:
     longest = most(kind, unit)
-    content = shown(kind, unit * (longest // PART))
-    tracemalloc.start()
-    try:
-        filtered = Messages().filter("display_data", content, Outputs())
-        assert tracemalloc.get_traced_memory()[1] < MOST_BYTES // PART
-    finally:
-        tracemalloc.stop()
-    assert held.TOO_LONG not in filtered.kinds  # positive control
-    content = shown(kind, unit * (2 * longest))
-    assert Messages().filter("display_data", content, Outputs()).kinds == {held.TOO_LONG}
+    content = judged_at_its_bound(kind, unit * (longest // PART), unit * (2 * longest))
     assert kind not in content["data"] or kind == "text/plain"
 
 
@@ -94,16 +100,7 @@ def test_a_charts_tags_are_counted_whether_in_one_text_or_in_many(unit: str, *, 
     assert work.takes_tags(unit * fits)  # positive control
     while Work().takes_tags(unit * (2 * fits)):
         fits *= 2
-    content = shown(kind, figure(fits // PART))
-    tracemalloc.start()
-    try:
-        filtered = Messages().filter("display_data", content, Outputs())
-        assert tracemalloc.get_traced_memory()[1] < MOST_BYTES // PART
-    finally:
-        tracemalloc.stop()
-    assert held.TOO_LONG not in filtered.kinds  # positive control
-    content = shown(kind, figure(2 * fits))
-    assert Messages().filter("display_data", content, Outputs()).kinds == {held.TOO_LONG}
+    content = judged_at_its_bound(kind, figure(fits // PART), figure(2 * fits))
     assert kind not in content["data"]
 
 
