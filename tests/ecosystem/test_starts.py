@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import sys
 import uuid
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 import websocket
+from free_ports import free_ports
 from jupyter_client.blocking import BlockingKernelClient
 from waiting import wait_until
 
@@ -33,14 +33,6 @@ pytestmark = [
 HERE = Path(__file__).parent
 
 
-def _free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [server.getsockname()[1] for server in held]
-    for server in held:
-        server.close()
-    return ports
-
-
 @contextlib.contextmanager
 def _started_as_an_editor_does(
     identity: Identity, folder: Path, environment: dict[str, str]
@@ -54,7 +46,7 @@ def _started_as_an_editor_does(
         "transport": "tcp",
         "ip": "127.0.0.1",
         "kernel_name": "sentinel",
-        **dict(zip(names, _free_ports(5), strict=True)),
+        **dict(zip(names, free_ports(5), strict=True)),
     }
     file = folder / "kernel-v3 1.json"
     file.write_text(json.dumps(connection))
@@ -122,7 +114,7 @@ def _hub(
     identity: Identity, folder: Path, environment: dict[str, str]
 ) -> Iterator[tuple[str, requests.Session]]:
     """Start JupyterHub, and yield its API's address and a session with an administrator's token."""
-    public, hub = _free_ports(2)
+    public, hub = free_ports(2)
     token = secrets.token_hex(16)
     settings = {
         "public_port": public,

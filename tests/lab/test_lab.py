@@ -7,7 +7,6 @@ import json
 import os
 import re
 import secrets
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from free_ports import free_ports
 from lacking import lacking
 from waiting import wait_until
 
@@ -171,8 +171,7 @@ class LabServer:
         (self.home / ".local" / "etc" / "jupyter").mkdir(parents=True)
         (self.home / ".local" / "etc" / "jupyter" / "jupyter_server_config.py").write_text(HOSTILE)
         self.token = secrets.token_hex(16)
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        (self.port,) = free_ports(1)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "JPY_"))}
         environment = kept | {
             "HOME": str(self.home),

@@ -6,13 +6,13 @@ import contextlib
 import json
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
+from free_ports import free_ports
 from waiting import wait_until
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ class JupyterServer:
         self.home = home
         self.root = root
         self.token = secrets.token_hex(16)
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        (self.port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}"
         settings = home / "settings"
         for extension, files in _QUIET.items():
