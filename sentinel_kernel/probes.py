@@ -22,7 +22,7 @@ if __name__ == "__main__":
     # Started by path under -I, which keeps both the folder and PYTHONPATH away.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from sentinel_kernel import rung_probes
+from sentinel_kernel import rung_probes, share_probes
 from sentinel_kernel.abi.landlock import AccessFs, Scope
 from sentinel_kernel.abi.mount import MountAttributes, MountFlags
 from sentinel_kernel.abi.sched import CloneFlags
@@ -197,36 +197,6 @@ def _free_identity() -> str:
     return f"uid {lease.identity.host_uid}"
 
 
-def _control_groups() -> str:
-    from sentinel_kernel.supervisor.backend import Backends  # noqa: PLC0415 - only this probe needs it
-
-    backends = Backends()
-    try:
-        backend = backends.make("auto")
-        if backend.group < 0:
-            raise UnsupportedHost(backend.detail, _groups_remedy(backend.remedy or _DELEGATED))
-        try:
-            child, _ = namespaces.clone_into(CloneFlags(0), backend.group)
-            if child == 0:
-                os._exit(0)
-            os.waitpid(child, 0)
-        finally:
-            backend.close()
-        return f"{'a scope of systemd: ' if backend.name == 'systemd' else ''}{backend.detail}"
-    finally:
-        backends.close()
-
-
-_DELEGATED = (
-    "start JupyterLab in a session of systemd's (loginctl enable-linger USER), or in a delegated control group "
-    "(cgroups(7))"
-)
-
-
-def _groups_remedy(what: str) -> str:
-    return f"Not needed: rlimits, sizes of file systems and watching keep the limits. To have it: {what}."
-
-
 PROBES: Final = (
     Probe(
         "libseccomp",
@@ -303,9 +273,16 @@ PROBES: Final = (
         "control_groups",
         "cgroup v2 delegation",
         "limits by the Linux kernel's own counters",
-        _control_groups,
+        share_probes.control_groups,
         needed=False,
-        remedy=_groups_remedy(_DELEGATED),
+        remedy=share_probes.groups_remedy(share_probes.DELEGATED),
+    ),
+    Probe(
+        "autogroup",
+        "weight of sessions",
+        "who computes much gives way to others",
+        share_probes.autogroups,
+        needed=False,
     ),
 )
 

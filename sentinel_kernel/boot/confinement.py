@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import select
@@ -13,7 +14,7 @@ from sentinel_kernel.abi.personality import ADDR_COMPAT_LAYOUT, PER_LINUX
 from sentinel_kernel.abi.prctl import SecureBits
 from sentinel_kernel.abi.sched import CloneFlags
 from sentinel_kernel.abi.seccomp import BPF_INSTRUCTION_SIZE, BPF_MAXIMUM_INSTRUCTIONS
-from sentinel_kernel.linux import landlock, namespaces, network, process, seccomp
+from sentinel_kernel.linux import autogroup, landlock, namespaces, network, process, seccomp
 from sentinel_kernel.policy.plan import LENT_FILES, process_limits
 
 TYPE_CHECKING = False
@@ -120,12 +121,23 @@ def open_sockets(context: BootContext) -> None:
         context.sockets.append((f"socket:{name}", made.detach()))
 
 
-def start_session(context: BootContext) -> None:  # noqa: ARG001
+def start_session(context: BootContext) -> None:
     """Leave the supervisor's session and keyring, its umask, blocked and ignored signals."""
     os.setsid()
+    weigh_session(context.nice)
     os.umask(0o022)
     namespaces.join_new_session_keyring()
     reset_signals()
+
+
+def weigh_session(nice: int) -> None:
+    """Have this session, in which init imports, weigh what its supervisor's sandboxes are to weigh (sched(7)).
+
+    Where that is refused, it weighs as much as others, and the worker's is set from outside all the same.
+    """
+    if nice:
+        with contextlib.suppress(OSError):
+            autogroup.set_nice("self", nice)
 
 
 def reset_signals() -> None:

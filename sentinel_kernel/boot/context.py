@@ -30,6 +30,8 @@ class BootContext(MutableRecord):
     """Read end of a pipe that only the supervisor writes: end of file means that it is gone."""
     trees: Mapping[str, int] = fresh(default_factory=dict)
     root_device: int = -1
+    nice: int = 0
+    """What the sandbox's session is to weigh (autogroup, sched(7))."""
     filter_program: bytes = b""
     listener: int = -1
     workspace_upper: int = -1

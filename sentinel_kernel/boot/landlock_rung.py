@@ -53,9 +53,10 @@ def become_nobody(context: BootContext) -> None:
         raise OSError(errno.EPERM, "the sandbox would run as root, or in root's group")
 
 
-def start_session(context: BootContext) -> None:  # noqa: ARG001 - every step has the same form
+def start_session(context: BootContext) -> None:
     """Leave the supervisor's session and keyring, its umask, blocked and ignored signals."""
     os.setsid()
+    confinement.weigh_session(context.nice)
     os.umask(0o022)
     # Docker refuses this call; and the filter refuses all that keyrings could be used by.
     with contextlib.suppress(OSError):

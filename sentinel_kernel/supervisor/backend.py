@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 VARIABLE = "SENTINEL_LIMITS_BACKEND"
 CHOICES = ("auto", "cgroup", "systemd", "fallback")
+NICE = 5
+"""What a sandbox weighs that is to give way, as a nice value: a third of the usual (sched_prio_to_weight of the Linux
+kernel's kernel/sched/core.c). A long computation beside one that never gives way, as of plain ipykernel, still has a
+quarter of the processor that they share."""
+
 _PERIOD_MICROSECONDS = 100_000
 _LEAST_QUOTA_MICROSECONDS = 1000
 _MOST_QUOTA_MICROSECONDS = (1 << 44) - 1
@@ -69,7 +74,10 @@ class Backend:
     """A descriptor of the group that the sandbox is to be made in, or -1."""
 
     throttles = False
-    """Whether a share of processor time is kept by the Linux kernel."""
+    """Whether a share of processor time is kept by the Linux kernel, which knows a weight of the sandbox then."""
+
+    nice = 0
+    """The weight that the sandbox is made with, as a nice value."""
 
     io_obstacle = "controller"
     """What is missing for a limit of a disk's speed: the "controller", a "disk" that takes one, or nothing ("")."""
@@ -94,6 +102,10 @@ class Backend:
         """
         del sizes, processors
         return []
+
+    def weigh(self, nice: int) -> None:
+        """Have the sandbox weigh as much as a process of this nice value, where ``throttles``; best effort."""
+        self.nice = nice
 
     def usage(self) -> Usage | None:
         """Return what is used, or None where nobody counts it."""
@@ -124,7 +136,8 @@ class GroupBackend(Backend):
         self.name = name
         self.group = leaf.descriptor
         self.throttles = "cpu" in tree.controllers
-        self._leaf = leaf
+        self._leaf, self._tree = leaf, tree
+        self._weighs = 0
         self._devices: tuple[str, ...] = ()
         if "io" in tree.controllers:
             self._devices = tuple(device for device in devices if _takes_speeds(leaf, device))
@@ -154,6 +167,16 @@ class GroupBackend(Backend):
             with contextlib.suppress(OSError):  # a device that has gone
                 self._leaf.write("io.max", f"{device} {speeds}")
         return full
+
+    def weigh(self, nice: int) -> None:
+        """As told there."""
+        if nice != self._weighs and self.throttles:
+            with contextlib.suppress(
+                OSError
+            ):  # a group that goes, or somebody else's rule: then it weighs what it did
+                self._tree.weigh(self._leaf, nice)
+                self._weighs = nice
+        self.nice = nice
 
     def usage(self) -> Usage:
         """As told there."""
@@ -201,6 +224,8 @@ class Backends:
         self._detail = ""
         self._remedy = ""
         self._known = ""
+        self.nice = NICE
+        """What the next sandbox is to weigh; who starts gives way to those that are in use."""
 
     def make(self, wanted: str, folders: tuple[str, ...] = ()) -> Backend:
         """Return a back end for one sandbox whose files lie in ``folders``.
@@ -209,6 +234,11 @@ class Backends:
             UnsupportedHost: the ``wanted`` one (SENTINEL_LIMITS_BACKEND) is not to be had here, or is none of ours.
 
         """
+        backend = self._make(wanted, folders)
+        backend.weigh(self.nice)
+        return backend
+
+    def _make(self, wanted: str, folders: tuple[str, ...]) -> Backend:
         wanted = wanted or "auto"
         if wanted not in CHOICES:
             raise UnsupportedHost(

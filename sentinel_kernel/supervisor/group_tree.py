@@ -27,8 +27,10 @@ _USER_MANAGER = "user@"
 class Tree:
     """A group whose children are ours: a leaf for each sandbox, and where need be one for the supervisor itself."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, *, given: bool = False) -> None:
         """Make ``group`` ready: its controllers are given to its children, and this process is not in it.
+
+        ``given``: it was made for this supervisor alone.
 
         Raises:
             OSError: that is refused; nothing was changed.
@@ -37,6 +39,7 @@ class Tree:
         self._group = group
         self._home: Group | None = None
         self._count = 0
+        self._is_given = given
         self.path = group.path
         self._sweep()
         try:
@@ -50,8 +53,8 @@ class Tree:
         except OSError:
             self._move_out()
             raise
-        given = group.read("cgroup.subtree_control").split()
-        self.controllers = tuple(name for name in (*NEEDED, *WELCOME) if name in given)
+        shared = group.read("cgroup.subtree_control").split()
+        self.controllers = tuple(name for name in (*NEEDED, *WELCOME) if name in shared)
 
     def make_leaf(self) -> Group:
         """Make an empty group for one sandbox, locked: the lock says that its supervisor lives.
@@ -62,6 +65,13 @@ class Tree:
         """
         self._count += 1
         return _make(f"{self.path}/{_PREFIX}{os.getpid()}-{self._count}")
+
+    def weigh(self, leaf: Group, nice: int) -> None:
+        """Have ``leaf`` weigh as much as a process of this nice value; the whole group, where others are beside that.
+
+        Raises OSError.
+        """
+        (self._group if self._is_given else leaf).write("cpu.weight.nice", str(nice))
 
     def _move_in(self) -> None:
         """Move this process into a leaf of its own: a group with children can't hold processes (cgroups(7))."""
@@ -116,7 +126,7 @@ def find_tree(place: Place, *, given: bool = False) -> Tree:
         try:
             why = _obstacle(group, given=given)
             if not why:
-                return Tree(group)
+                return Tree(group, given=given)
         except OSError as error:
             why = f"{path}: {error.strerror}."
         group.close()

@@ -83,8 +83,8 @@ class Lifetime:
         self._ledger = ledger
         self.keepers = keepers
         self._identities = Identities()
-        self._backends = Backends()
-        self.spare = Spare(poll, self._identities, self._backends, package_directory)
+        self.backends = Backends()
+        self.spare = Spare(poll, self._identities, self.backends, package_directory)
         self._deadline: float | None = None
         self._start_id: object = None
         self._killed_starts = 0
@@ -102,7 +102,7 @@ class Lifetime:
         """Leave nothing behind."""
         self.end()
         self.spare.drop()
-        self._backends.close()
+        self.backends.close()
 
     def serve(self, ready: dict[int, int]) -> bool:
         """Serve what sandboxes have to say; False where the one in use is another one, or none, afterwards."""
@@ -175,7 +175,7 @@ class Lifetime:
             current = make_sandbox(
                 request,
                 self._identities,
-                self._backends,
+                self.backends,
                 self._ledger,
                 self._package_directory,
                 self._announce,

@@ -204,6 +204,7 @@ def start_listed(
                     control=child_control.fileno(),
                     error_output=child_error,
                     liveness=liveness,
+                    nice=backend.nice,
                 )
                 boot(context, fault)
 

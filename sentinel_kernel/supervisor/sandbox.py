@@ -237,6 +237,7 @@ def start_sandbox(
                     error_output=child_error,
                     liveness=liveness,
                     trees=trees,
+                    nice=backend.nice,
                 ),
                 fault,
             )

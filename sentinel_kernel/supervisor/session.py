@@ -60,12 +60,9 @@ class Session:
             from sentinel_kernel.supervisor.host_changes import HostChanges  # noqa: PLC0415 - as told there
             from sentinel_kernel.supervisor.watchers import Watchers  # noqa: PLC0415 - as told there
 
+            host_pid, backends = lambda: self._host.pid, self.life.backends
             self._watchers = Watchers(
-                self._event,
-                self._interrupt,
-                self._ledger,
-                self._keepers,
-                lambda: self._host.pid,
+                self._event, self._interrupt, self._ledger, self._keepers, host_pid, backends
             )
             self._files = Files(self._event, lambda: self.life.request)
             self._host_changes = HostChanges()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sentinel_kernel.supervisor import protocol
 from sentinel_kernel.supervisor.cell_clock import CellClock
 from sentinel_kernel.supervisor.dry_copies import DryCopies
+from sentinel_kernel.supervisor.giving_way import GivingWay
 from sentinel_kernel.supervisor.group_watch import GroupWatch
 from sentinel_kernel.supervisor.keeper import Keeper
 from sentinel_kernel.supervisor.limit_watch import LimitWatch
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from sentinel_kernel.supervisor.backend import Backends
     from sentinel_kernel.supervisor.current import Current
     from sentinel_kernel.supervisor.explaining import Explaining
     from sentinel_kernel.supervisor.ledger import Ledger
@@ -50,8 +52,12 @@ class Watchers:
         ledger: Ledger,
         keepers: list[Keeper],
         host_pid: Callable[[], int],
+        backends: Backends,
     ) -> None:
-        """Tell the host through ``send``, an event's name and its fields; each is added to ``keepers``."""
+        """Tell the host through ``send``, an event's name and its fields; each is added to ``keepers``.
+
+        ``backends`` make those of the sandboxes.
+        """
         self._host_pid = host_pid
         self._proxying: Proxying | None = None
         self._send = send
@@ -66,7 +72,7 @@ class Watchers:
         # The first one: until nothing runs any more of a dry run, the others hold back as if it went on.
         keepers.append(DryCopies())
         keepers += [self.questions, self.meter, self.clock, self._limits, self.share, GroupWatch(self._tell)]
-        keepers.append(PromisedFiles())
+        keepers += [PromisedFiles(), GivingWay(self.meter, backends)]
         self._ledger, self._keepers = ledger, keepers
         self._explaining: Explaining | None = None
         self._live_mounts: LiveMounts | None = None

@@ -50,10 +50,11 @@ def normal(text: str) -> str:
     """Return doctor's table without what differs from machine to machine."""
     _, *lines = text.splitlines()
     kept: list[str] = []
-    of_group = False
+    of_share = False
     for line in lines:
-        of_group = line[:7].strip() and "cgroup v2" in line[:40] if not line.startswith("   ") else of_group
-        if not of_group:
+        if not line.startswith("   "):
+            of_share = "cgroup v2" in line[:40] or "weight of sessions" in line[:40]
+        if not of_share:
             kept.append(line)
     text = "\n".join(kept)
     text = re.sub(r"set up in \d+ ms", "set up in N ms", text)

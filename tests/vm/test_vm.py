@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(3600)  # emulated processors, on a machine that
 
 _SECONDS, _WHOLE_SECONDS = 1500.0, 3000.0
 # Emulated processors take minutes: what the values of the groups imply is shown by `make test-vm` alone.
-_DELEGATED = ("values", "inside", "worker_killed", "own_limit")
+_DELEGATED = ("values", "inside", "weight", "worker_killed", "own_limit")
 _SYSTEMD = ("status", "values", "from_user_service")
 
 

@@ -138,6 +138,18 @@ class Suite:
         assert groups.number(leaf, "cpu.stat", "nr_throttled") == held
         return {"used_seconds": round(used, 2), "took_seconds": round(took, 2), "throttled": throttled}
 
+    def weight(self) -> str:
+        """Who has computed weighs less than other groups until it has rested."""
+        weight = self.leaf / "cpu.weight.nice"
+        if not weight.exists():
+            return "no cpu controller here"
+        wait_until(lambda: weight.read_text().strip() == "0", "it weighs as much as others")
+        self.run(_SPEND)
+        seen = weight.read_text().strip()
+        wait_until(lambda: weight.read_text().strip() == "0", "it weighs as much as others again")
+        assert seen == "5", seen
+        return seen
+
     def tasks(self) -> dict[str, Any]:
         """What forks without end is refused by the group, which counts it; the card says so."""
         outcome = self.run(_FORK)
@@ -344,6 +356,7 @@ IN_A_KERNEL = (
         "status",
         "values",
         "inside",
+        "weight",
         "processor",
         "tasks",
         "child_killed",
