@@ -29,6 +29,7 @@ from sentinel_kernel.policy.stack_dump import (
 )
 from sentinel_kernel.record import MutableRecord, Record, fresh, replace
 from sentinel_kernel.supervisor.thread_signals import catches, is_pending
+from sentinel_kernel.supervisor.thread_time import ThreadTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
     Done = Callable[[Place | None], object]
 
 _SETTLE_SECONDS = 0.1
-"""A dump is many small writes; one that does not end as stacks do is taken as whole so long after the last."""
+"""A dump is many small writes; one that does not end as stacks do is taken as whole so long after the last.
+
+Here and below it is the thread's time that counts: while it waits for a processor it can't write."""
 
 PATIENCE_SECONDS = 2.0
 """So long, on a machine that has no processor for it, a thread may take to begin: one that can't write is silent."""
@@ -63,9 +66,11 @@ class _Asked(MutableRecord):
     done: Done
     thread: int
     number: int
-    since: float
     until: float
-    silent_since: float | None = None
+    time: ThreadTime
+    """What the thread has had since the last sign that it goes on to write."""
+    has_begun: bool = False
+    """Its signal is no longer pending."""
     afterwards: list[Callable[[], object]] = fresh(default_factory=list)
 
 
@@ -108,7 +113,8 @@ class HeldLine:
         self._taken = b""
         """The dump that was handed over last."""
 
-        self._settled: float | None = None
+        self._whole: bool | None = None
+        """Whether what has come ends as stacks do; None while nothing has."""
         self._waiting: list[_Waiting] = []
 
     @property
@@ -218,12 +224,12 @@ class HeldLine:
         return False
 
     def _send(self, process: int, thread: int, number: int, done: Done, patience: float) -> bool:
-        now = time.monotonic()
+        until = time.monotonic() + patience
         try:
             signal_thread(process, thread, number, lambda: self._is_safe(process, thread, number))
         except OSError:
             return False
-        self._asked = _Asked(done, thread, number, now, now + patience)
+        self._asked = _Asked(done, thread, number, until, ThreadTime(thread))
         self._all = number != self._signal
         return True
 
@@ -262,16 +268,16 @@ class HeldLine:
         self._dump += chunk
         del self._dump[:-MAXIMUM_BYTES]
         tail = bytes(self._dump[-_TAIL_BYTES:])
-        whole = is_whole_of_all(tail) if self._all else is_whole(tail)
-        self._settled = time.monotonic() + (0.0 if whole else _SETTLE_SECONDS)
+        self._whole = is_whole_of_all(tail) if self._all else is_whole(tail)
+        self._asked.time.begin_anew()
 
     def due_seconds(self) -> float | None:
         """Return in how many seconds :meth:`settle` has something to do, or None."""
         if self._asked is None:
             return None
-        dues = [self._asked.until if self._settled is None else self._whole_at(self._asked, self._settled)]
-        if self._settled is None:
-            dues.append((self._asked.silent_since or self._asked.since) + _SILENT_SECONDS)
+        if self._whole:
+            return 0.0
+        dues = [self._given_up_at(self._asked), self._asked.time.due(self._longest_silence)]
         dues += [waiting.until for waiting in self._waiting[:1]]
         return max(0.0, min(dues) - time.monotonic())
 
@@ -291,7 +297,7 @@ class HeldLine:
 
     def _hand_over(self, asked: _Asked) -> None:
         dump = bytes(self._dump)
-        self._asked, self._settled = None, None
+        self._asked, self._whole = None, None
         self._taken = dump
         self._dump.clear()
         if self._all:
@@ -310,26 +316,28 @@ class HeldLine:
         while self._waiting and not self.expected:
             self._begin(self._waiting.pop(0))
 
-    def _whole_at(self, asked: _Asked, settled: float) -> float:
+    @property
+    def _longest_silence(self) -> float:
+        return _SILENT_SECONDS if self._whole is None else _SETTLE_SECONDS
+
+    def _given_up_at(self, asked: _Asked) -> float:
         """Return when to take what has come: whoever goes on writing to the pipe puts it off no longer than this."""
-        return min(settled, asked.until + _SETTLE_SECONDS)
+        return asked.until if self._whole is None else asked.until + _SETTLE_SECONDS
 
     def _is_settled(self) -> bool:
-        clock, asked = time.monotonic(), self._asked
+        asked = self._asked
         if asked is None:
             return False
-        if self._settled is not None:
-            return clock >= self._whole_at(asked, self._settled)
-        if clock >= asked.until:
+        if self._whole or time.monotonic() >= self._given_up_at(asked):
             return True
-        if asked.silent_since is None:
-            # While the signal is pending the thread has not gone on: a busy machine is no reason to give up.
-            if clock - asked.since >= _SILENT_SECONDS and not is_pending(asked.thread, asked.number):
-                asked.silent_since = clock
-            elif clock - asked.since >= _SILENT_SECONDS:
-                asked.since = clock
+        if asked.time.seconds() < self._longest_silence:
             return False
-        return clock - asked.silent_since >= _SILENT_SECONDS
+        if self._whole is None and not asked.has_begun:
+            # While the signal is pending the thread has not gone on: a busy machine is no reason to give up.
+            asked.has_begun = not is_pending(asked.thread, asked.number)
+            asked.time.begin_anew()
+            return False
+        return True
 
     def crash(self) -> Place | None:
         """Return where the worker that has died was, by what its last handler wrote; None where it wrote nothing."""
@@ -349,7 +357,7 @@ class HeldLine:
     def _discard(self) -> None:
         """Forget what came without being asked for: no more than a pipe holds, or who goes on writing is never done."""
         self._dump.clear()
-        self._settled = None
+        self._whole = None
         with contextlib.suppress(BlockingIOError):
             for _ in range(_DISCARDED_READS):
                 if not os.read(self.descriptor, MAXIMUM_BYTES):

@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,10 @@ import pytest
 from waiting import wait_until
 
 from sentinel_kernel.policy.cell_lines import file_name
+from sentinel_kernel.supervisor import held_line
 from sentinel_kernel.supervisor.held_line import HeldLine
 from sentinel_kernel.supervisor.thread_signals import catches
+from sentinel_kernel.supervisor.thread_time import ThreadTime
 from sentinel_kernel.supervisor.worker_link import STACK_SIGNAL
 
 if TYPE_CHECKING:
@@ -134,6 +137,27 @@ def test_a_thread_without_python_holds_nobody_up_for_good(worker: Worker) -> Non
     wait_until(worker.settles, "the other one's stack has come")
     assert worker.events[:2] == [("bare", "answered"), ("bare", None)]
     assert sorted(map(str, worker.events[2:])) == ["('second', 'answered')", "('second', 5)"]
+
+
+def test_a_thread_that_has_no_processor_is_not_given_up(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoTime(ThreadTime):
+        """That of one which waits for a processor until there is one."""
+
+        has_one = False
+
+        def seconds(self) -> float:
+            return super().seconds() if self.has_one else 0.0
+
+    monkeypatch.setattr(held_line, "ThreadTime", NoTime)
+    worker.ask("bare", worker.bare)  # it takes the signal at once, and writes nothing
+    until = time.monotonic() + 0.5
+    while time.monotonic() < until:
+        assert not worker.settles()
+    NoTime.has_one = True
+    wait_until(worker.settles, "it was given up")
+    assert worker.events == [("bare", "answered"), ("bare", None)]
 
 
 def test_what_waits_for_a_stopped_process_is_answered_in_time(worker: Worker) -> None:
