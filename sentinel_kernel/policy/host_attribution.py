@@ -35,10 +35,11 @@ def _is_of(violation: Violation, entry: Entry, failure: Failure, age_ms: int) ->
     """Return whether the error certainly came from the refusal; None where nothing says that it did."""
     if entry.by == RAISE or age_ms > LOOKUP_MS:
         return None
+    named = _is_host(entry.host, violation.values.get("host", ""))
     if entry.base == "gaierror":
-        return _of_lookup(entry.host, violation.values.get("host", ""), age_ms)
+        return _of_lookup(named, age_ms)
     here = violation.line in failure.lines if violation.line is not None else None
-    if here is False or (here is None and age_ms > FRESH_MS):
+    if here is False or (here is None and not named and age_ms > FRESH_MS):
         return None
     sure = False
     if entry.errno is not None:
@@ -57,7 +58,12 @@ def _is_of(violation: Violation, entry: Entry, failure: Failure, age_ms: int) ->
     return sure if meets else None
 
 
-def _of_lookup(asked: str | None, host: str, age_ms: int) -> bool | None:
-    if asked is None:
+def _of_lookup(named: bool | None, age_ms: int) -> bool | None:
+    if named is None:
         return False if age_ms <= FRESH_MS else None
-    return True if asked.rstrip(".").lower() == host else None
+    return named or None
+
+
+def _is_host(asked: str | None, host: str) -> bool | None:
+    """Tell whether the host that an error was about is ``host``; None where it names none."""
+    return None if asked is None else asked.rstrip(".").lower() == host

@@ -209,7 +209,7 @@ def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[s
         text = _path(value, program=site == "program")
         if text is not None:
             facts[key] = text
-    facts["host"] = _host(facts["errno"], site, inner)
+    facts["host"] = _host(error, facts["errno"], site, inner)
     if facts["errno"] == errno.ENETUNREACH and is_of_datagrams(inner):
         facts["site"] = "datagram"
     if facts["errno"] == errno.ENOSYS:
@@ -226,12 +226,17 @@ def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[s
     return facts
 
 
-def _host(number: int | None, site: str, inner: TracebackType | None) -> str | None:
+def _host(error: OSError, number: int | None, site: str, inner: TracebackType | None) -> str | None:
     """Return the name that was looked up, or the address that was not reached."""
-    if site == "lookup" and inner is not None:
-        host = inner.tb_frame.f_locals.get("host")
-        return host[:_TEXT] if isinstance(host, str) else None
-    return address_wanted(inner) if number == errno.ENETUNREACH else None
+    if number == errno.ENETUNREACH and site != "lookup":
+        return address_wanted(inner)
+    if inner is None or (site != "lookup" and number is not None):
+        return None
+    # A library's own error, as aiohttp's, has no errno: what it was asked for stands in it, or where it was raised.
+    for host in (inner.tb_frame.f_locals.get("host"), getattr(error, "host", None)):
+        if isinstance(host, str):
+            return host[:_TEXT]
+    return None
 
 
 def _in_words(error: OSError, number: int | None, inner: TracebackType | None) -> dict[str, Any]:

@@ -51,6 +51,10 @@ def sure(failure: Failure, *violations: Any) -> bool | None:
         (report(by="raise", errno=ENETUNREACH), refusal(), None),
         (report(by="library"), refusal(line=None, errno=None), False),
         (report(by="library"), refusal(5000, line=None, errno=None), None),
+        # A busy machine has taken its time: the host's name is no matter of that.
+        (report(by="library", host="h.example.org"), refusal(5000, line=None, errno=None), False),
+        (report(by="library", host="x.example.org"), refusal(5000, line=None, errno=None), None),
+        (report(by="library", host="h.example.org"), refusal(100_000, line=None, errno=None), None),
         (report("OperationalError", "library"), refusal(), False),
         (report("RuntimeError", "library"), refusal(), None),
         (report("CalledProcessError", "standard"), refusal(line=None), False),

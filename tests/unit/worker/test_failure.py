@@ -115,3 +115,37 @@ def test_an_address_without_a_way_is_named_by_the_call(kind: int, site: str) -> 
     assert report is not None
     entry = report["chain"][0]
     assert (entry["by"], entry["host"], entry["site"]) == ("call", "192.0.2.1:80", site)
+
+
+class _NotReached(OSError):
+    """As a library of clients raises it: without an errno."""
+
+    host: object = None
+
+
+@pytest.mark.parametrize(
+    ("local", "attribute", "host"),
+    [
+        ("h.example.org", None, "h.example.org"),
+        (None, "h.example.org", "h.example.org"),
+        (("h", 80), "h.example.org", "h.example.org"),
+        (None, None, None),
+    ],
+)
+def test_the_host_of_an_error_without_an_errno_is_where_it_was_raised_or_in_it(
+    local: object, attribute: object, host: str | None
+) -> None:
+    def connect(host: object) -> None:  # noqa: ARG001 - it is read from the frame
+        error = _NotReached("not reached")
+        error.host = attribute
+        raise error
+
+    with pytest.raises(_NotReached) as raised:
+        connect(local)
+    report = report_of(raised.value)
+    assert report is not None
+    assert report["chain"][0]["host"] == host
+    raised.value.errno = errno.EPIPE
+    report = report_of(raised.value)
+    assert report is not None
+    assert report["chain"][0]["host"] is None
