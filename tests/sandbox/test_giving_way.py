@@ -39,7 +39,7 @@ def test_it_weighs_less_while_it_computes_and_as_much_as_others_afterwards(who: 
         command = (someone.python, str(home / "weights.py"), str(NICE))
         done = someone.run(*machine, *command, cwd=home / "work")
     told = json.loads(done.stdout.splitlines()[-1])
-    born = told.pop("init is born with it")  # who is root may have set it back by then
+    born = told.pop("born with")  # who is root may have set it back by then
     assert born == NICE or (born == 0 and who.startswith("root"))
     assert told == {
         "fresh": [0, 0],

@@ -31,7 +31,7 @@ class Kernel:
 
     def __enter__(self) -> Self:
         folder = Path(os.environ["HOME"]) / "specs" / "sentinel"
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         argv = [sys.executable, "-P", "-E", "-m", "sentinel_kernel", "-f", "{connection_file}"]
         spec = {"argv": argv, "display_name": "Sentinel", "language": "python"}
         (folder / "kernel.json").write_text(json.dumps(spec))

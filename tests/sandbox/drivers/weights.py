@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 NICE = int(sys.argv[1]) if len(sys.argv) > 1 else 0
 
+BIRTHS = 10
+"""Ten weights a second are set on the whole machine for who has no privileges: others may have had them."""
+
 
 def weight(pid: int) -> int:
     """Return the nice value of a process's session."""
@@ -94,13 +97,22 @@ class Driven(run_cells.Kernel):
         return [weight(pid) for pid in below(self.worker) if os.getsid(pid) != self.worker]
 
 
+def born_with() -> int:
+    """Return what the first one weighs of those that are born."""
+    for _ in range(BIRTHS):
+        with Driven() as kernel:
+            kernel.meet()
+            if born := weight(kernel.init):
+                return born
+    return 0
+
+
 def main() -> None:
     """Print what came of it."""
-    told: dict[str, Any] = {}
+    told: dict[str, Any] = {"born with": born_with()}
     with Driven() as kernel:
         kernel.meet()
         told["fresh"] = kernel.trusted()
-        told["init is born with it"] = weight(kernel.init)
         told["the others while it gives way"] = kernel.compute()
         told["at rest"] = wait(lambda: weight(kernel.worker) == 0)
         kernel.run(
