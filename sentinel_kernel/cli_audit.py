@@ -16,6 +16,7 @@ from sentinel_kernel.audit.place import default_path, read_audit_settings
 from sentinel_kernel.audit.schema import TABLES, open_for_reading, open_for_writing
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.policy.sizes_in_words import counted
+from sentinel_kernel.policy.unseen import with_escapes
 
 if TYPE_CHECKING:
     import argparse
@@ -293,10 +294,5 @@ def _shown(value: Any, maximum: int = _TEXT_CHARACTERS) -> str:  # noqa: ANN401 
     """Return text for a terminal: cut, and every character that could move the cursor as its escape."""
     text = value if isinstance(value, str) else str(value)
     cut = text if len(text) <= maximum else text[: maximum - 1] + "…"
-    if not cut.isprintable():
-        cut = "".join(
-            character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-            for character in cut
-        )
     encoding = sys.stdout.encoding or "ascii"
-    return cut.encode(encoding, "backslashreplace").decode(encoding)
+    return with_escapes(cut).encode(encoding, "backslashreplace").decode(encoding)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sentinel_kernel.kernel.output_rule import NOTICE_TYPE
+from sentinel_kernel.policy.unseen import with_escapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,12 +67,7 @@ def printable(text: object, maximum: int = _VALUE_CHARACTERS) -> str:
     """Return ``text`` cut to ``maximum`` characters, with every unprintable one shown as its escape."""
     raw = text if isinstance(text, str) else str(text)
     cut = raw if len(raw) <= maximum else raw[: maximum - 1] + "…"
-    if cut.isprintable():
-        return cut
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in cut
-    )
+    return with_escapes(cut)
 
 
 def notice_bundle(words: Words, language: str, kind: str, data: Json | None = None) -> Json:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sentinel_kernel.kernel import rendering
 from sentinel_kernel.kernel.frontend_comms import fitting
+from sentinel_kernel.policy.unseen import is_seen
 
 if TYPE_CHECKING:
     from sentinel_kernel.kernel.session_violations import SessionViolations
@@ -113,4 +114,4 @@ def violations_data(told: SessionViolations, number: int) -> Json:
 
 def seen(text: str) -> str:
     """Return JSON with what can't be seen, as a change of direction, in JSON's own escapes; it says the same."""
-    return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text)
+    return "".join(one if one == "\n" or is_seen(one) else json.dumps(one)[1:-1] for one in text)

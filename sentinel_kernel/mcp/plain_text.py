@@ -6,6 +6,8 @@ import re
 from collections import deque
 from typing import Any
 
+from sentinel_kernel.policy.unseen import is_seen, with_escapes
+
 _CONTROL_SEQUENCE = re.compile(
     # ECMA-48: control sequences such as colours, and strings (OSC, DCS, SOS, PM, APC) with their ends.
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
@@ -20,21 +22,13 @@ def cleaned(text: str) -> str:
 
     Lines that a carriage return writes over show what was written last, as a progress bar does.
     """
-    if text.isprintable():
+    if is_seen(text):
         return text
     plain = _CONTROL_SEQUENCE.sub("", text)
     if "\r" in plain:
         lines = plain.replace("\r\n", "\n").split("\n")
         plain = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
-    return "".join(
-        character if character.isprintable() or character in _KEPT else _escaped(character)
-        for character in plain
-    )
-
-
-def _escaped(character: str) -> str:
-    # What str.isprintable() refuses are controls, surrogates, direction overrides, zero-width and tag characters.
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+    return with_escapes(plain, _KEPT)
 
 
 def clean_json(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON value

@@ -10,6 +10,7 @@ import functools
 import re
 
 from sentinel_kernel.policy.plan import is_within
+from sentinel_kernel.policy.unseen import is_seen
 from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
@@ -254,7 +255,7 @@ def form_of(path: str) -> str:
 
 
 def _is_plain(path: str, names: list[str]) -> bool:
-    return path.isprintable() and not any(name.startswith((".", "~", "-")) or not name for name in names)
+    return is_seen(path) and not any(name.startswith((".", "~", "-")) or not name for name in names)
 
 
 def _ending(name: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-MAXIMUM_CHARACTERS = 200
+from sentinel_kernel.policy.unseen import with_escapes
 
-# What str.isprintable() lets pass has no controls, bidirectional overrides or zero-width characters in it.
+MAXIMUM_CHARACTERS = 200
 
 
 def shown(raw: bytes | str, maximum: int = MAXIMUM_CHARACTERS) -> str:
@@ -15,11 +15,5 @@ def shown(raw: bytes | str, maximum: int = MAXIMUM_CHARACTERS) -> str:
         if isinstance(raw, bytes)
         else raw[: maximum + 1]
     )
-    if not text.isprintable():
-        text = "".join(
-            character
-            if character.isprintable()
-            else character.encode("unicode_escape", "surrogatepass").decode()
-            for character in text[: maximum + 1]
-        )
+    text = with_escapes(text[: maximum + 1])
     return text if len(text) <= maximum else text[: maximum - 1] + "…"
