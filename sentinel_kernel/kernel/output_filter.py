@@ -14,6 +14,8 @@ from sentinel_kernel.errors import ProtocolError, SentinelError
 from sentinel_kernel.kernel.log import log
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sentinel_kernel.kernel.filtering.messages import Filtered, Messages
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.requests import Request
@@ -43,11 +45,16 @@ class OutputFilter:
         self.scripts = False
 
     def judge(
-        self, msg_type: str, raw: Part, content: Json, request: Request | None = None
+        self,
+        msg_type: str,
+        raw: Part,
+        content: Json,
+        request: Request | None = None,
+        buffers: Sequence[Part] = (),
     ) -> Filtered | None:
         """Make ``content``, which ``raw`` was read as, harmless in place; None where there was nothing to look at.
 
-        ``request`` is what a reply answers.
+        ``request`` is what a reply answers; ``buffers`` follow the content.
         """
         if msg_type in _NEVER or not _may_need(msg_type, raw, content):
             return None
@@ -59,7 +66,7 @@ class OutputFilter:
         if request is not None and msg_type == "complete_reply":
             with contextlib.suppress(ProtocolError):
                 asked = request.content()
-        return self._messages.filter(msg_type, content, self.rules(), asked)
+        return self._messages.filter(msg_type, content, self.rules(), asked, buffers)
 
     def rules(self) -> Outputs:
         """Return what outputs may do now. A profile that can't be read lets them do the least but show tables."""

@@ -206,7 +206,8 @@ class WorkerSide:
     def _passes(self, msg_type: str, parts: list[Part]) -> bool:
         """Hold a message to the output rule, and say in its cell what was held back; False where nothing is left."""
         host = self._host
-        judged = judge(msg_type, parts[CONTENT], host.displays.ids, host.output_filter.judge)
+        output_filter = partial(host.output_filter.judge, buffers=parts[CONTENT + 1 :])
+        judged = judge(msg_type, parts[CONTENT], host.displays.ids, output_filter)
         judged = judge_metadata(judged, parts)
         # As it came, and as it goes out: what the filter leaves out may part a name of the host's.
         forms = [parts[CONTENT], *([] if judged.content is None else [encode(judged.content)])]

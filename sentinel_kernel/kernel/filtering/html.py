@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from sentinel_kernel.kernel.filtering import css, held
+from sentinel_kernel.kernel.filtering import css, held, recordings
 from sentinel_kernel.kernel.filtering.frame import framed
 from sentinel_kernel.kernel.filtering.markdown import latex_in_html
 from sentinel_kernel.kernel.filtering.plain_html import is_page_class, is_plain
@@ -51,9 +51,11 @@ _DATA = re.compile(
     re.IGNORECASE,
 )
 _FILE = re.compile(
-    r"(?:\./)?[\w][\w .()+-]{0,120}\.(?:png|jpe?g|gif|webp|svg|bmp|mp4|webm|ogv|ogg|mp3|wav|m4a|flac)",
+    r"(?:\./)?[\w][\w .()+-]{0,120}\.(?:png|jpe?g|gif|webp|svg|bmp)",
     re.IGNORECASE,
 )
+_PLAYING = frozenset({"audio", "video", "source"})
+_PLAYS_ADDRESS = re.compile(r"<(?:audio|video)\b", re.IGNORECASE)
 _PATH = re.compile(r"(?:\./)?[\w][\w .()+%-]*(?:/[\w][\w .()+%-]*)*/?")
 _LINK = re.compile(r"(?:https?://[^\s]+|mailto:[^\s]+)", re.IGNORECASE | re.ASCII)
 _REFERENCE = re.compile(r"(url\(\s*+[\"']?#)", re.IGNORECASE)
@@ -74,7 +76,7 @@ def filtered(text: str, rules: Outputs) -> tuple[str, set[str]]:  # noqa: PLR091
         return "", {held.ACTIVE}
     if rules.html == "frame":
         nested = _nested(text)
-        if nested or _ACTIVE.search(text):
+        if nested or _ACTIVE.search(text) or (rules.hosts and _PLAYS_ADDRESS.search(text)):
             return framed(nested or text, rules.hosts), _loads(nested or text, rules.hosts)
         if not is_quickly_read(text):
             return framed(text, rules.hosts), set()
@@ -262,11 +264,21 @@ class _Attributes:
             return value if value.lower() in ("checkbox", "radio", "range", "text") else "text"
         return "button" if tag == "button" else value
 
-    def source(self, _tag: str, value: str) -> str | None:
+    def picture(self, _tag: str, value: str) -> str | None:
         value = value.strip()
         if _FILE.fullmatch(value) or _DATA.fullmatch(value) or _is_listed(value, self._hosts):
             return value
         self.kinds |= held.remote(value)
+        return None
+
+    def source(self, tag: str, value: str) -> str | None:
+        if tag not in _PLAYING:
+            return self.picture(tag, value)
+        value = value.strip()
+        if _DATA.fullmatch(value) and recordings.is_embedded(value):
+            return value
+        # A file's content is the cell's, now or later, and so is that of a host.
+        self.kinds |= held.remote(value) if _REMOTE_HINT.match(value) else {held.RECORDING}
         return None
 
     def link(self, tag: str, value: str) -> str | None:
@@ -289,7 +301,7 @@ _JUDGES = {
     "style": _Attributes.styles,
     "type": _Attributes.kind,
     "src": _Attributes.source,
-    "poster": _Attributes.source,
+    "poster": _Attributes.picture,
     "href": _Attributes.link,
     "xlink:href": _Attributes.link,
     "target": _Attributes.where,

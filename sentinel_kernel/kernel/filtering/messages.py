@@ -10,6 +10,9 @@ from sentinel_kernel.kernel.filtering.work import Work
 from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sentinel_kernel.kernel.wire import Part
     from sentinel_kernel.policy.profile import Outputs
 
 BUNDLES = frozenset({"display_data", "execute_result", "update_display_data"})
@@ -34,7 +37,12 @@ class Messages:
         self._models = Models()
 
     def filter(
-        self, msg_type: str, content: dict[str, Any], rules: Outputs, asked: dict[str, Any] | None = None
+        self,
+        msg_type: str,
+        content: dict[str, Any],
+        rules: Outputs,
+        asked: dict[str, Any] | None = None,
+        buffers: Sequence[Part] = (),
     ) -> Filtered:
         """Change ``content`` in place; ``asked`` is that of the request that it answers."""
         work, kinds = Work(), set[str]()
@@ -45,7 +53,7 @@ class Messages:
             return Filtered(changed, bool(kinds) and msg_type == "stream", frozenset(kinds))
         if msg_type in ("comm_open", "comm_msg"):
             judge = self._models.opens if msg_type == "comm_open" else self._models.says
-            changed, drop, told = judge(content, rules, work)
+            changed, drop, told = judge(content, rules, work, buffers)
             more = not drop and _deep(content.get("data"), rules, told, work)
             return Filtered(changed or more, drop, frozenset(told))
         if msg_type == "execute_reply":

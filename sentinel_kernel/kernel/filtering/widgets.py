@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sentinel_kernel.kernel.filtering import addresses, css, held
+from sentinel_kernel.kernel.filtering import addresses, css, held, recordings, typeset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from sentinel_kernel.kernel.filtering.work import Work
+    from sentinel_kernel.kernel.wire import Part
     from sentinel_kernel.policy.profile import Outputs
 
 TARGET = "jupyter.widget"
@@ -35,9 +36,6 @@ _MEDIA = re.compile(r"(?:Image|Audio|Video)(?:Model|View)")
 _TYPED = re.compile(r"(?:Text|Textarea|Password|Combobox)(?:Model|View)")
 """What their ``value`` holds a person may type; all other texts pages may typeset."""
 
-_MATHEMATICS = re.compile(r"\$|\\(?:[(\[]|begin\b)")
-"""Where one of these is, a page looks for LaTeX."""
-
 _TELLING = re.compile(r"[\\(<&:/?#{]")
 """Without one of these a text is no HTML, no LaTeX, no address and no part of one, and no style that loads."""
 
@@ -51,7 +49,7 @@ _MOST, _LONGEST_ID, _LONGEST_NAME = 20_000, 128, 100
 class _Model:
     """What is known of one model."""
 
-    __slots__ = ("foreign", "html", "link", "names", "style", "styles_page", "typed")
+    __slots__ = ("foreign", "html", "link", "names", "plays", "style", "styles_page", "typed")
 
     def __init__(self, names: tuple[Any, ...]) -> None:
         self.names = names
@@ -64,6 +62,7 @@ class _Model:
             for module, name in (names[:2], names[2:])
         )
         self.link = any(_LINK.fullmatch(name) for name in both)
+        self.plays = recordings.plays(both)
         self.typed = bool(both) and all(_TYPED.fullmatch(name) for name in both)
 
     def holds_text(self, key: str) -> bool:
@@ -79,7 +78,9 @@ class Models:
         self._comms: dict[str, None] = {}
         """Comms of other targets that were held back."""
 
-    def opens(self, content: dict[str, Any], rules: Outputs, work: Work) -> tuple[bool, bool, set[str]]:
+    def opens(
+        self, content: dict[str, Any], rules: Outputs, work: Work, buffers: Sequence[Part] = ()
+    ) -> tuple[bool, bool, set[str]]:
         """Judge a ``comm_open``; return whether it was changed, whether it is to be dropped, and what was held back."""
         target, comm_id = str(content.get("target_name")), str(content.get("comm_id"))
         if target not in TARGETS:
@@ -93,14 +94,18 @@ class Models:
         self._comms.pop(comm_id, None)
         data = content.get("data")
         state = data.get("state") if isinstance(data, dict) else None
-        if target != TARGET or not isinstance(state, dict):
+        if target != TARGET or not isinstance(data, dict) or not isinstance(state, dict):
             return False, False, set()
         if why := self._refusal(comm_id, state, rules):
             return False, True, why
+        if not self._may_play(comm_id, data, buffers):
+            return False, True, {held.RECORDING}
         changed, kinds = self._state(self._models.get(comm_id), state, rules, work)
         return changed, False, kinds
 
-    def says(self, content: dict[str, Any], rules: Outputs, work: Work) -> tuple[bool, bool, set[str]]:
+    def says(
+        self, content: dict[str, Any], rules: Outputs, work: Work, buffers: Sequence[Part] = ()
+    ) -> tuple[bool, bool, set[str]]:
         """Judge a ``comm_msg``; return whether it was changed, whether it is to be dropped, and what was held back."""
         comm_id, data = str(content.get("comm_id")), content.get("data")
         if comm_id in self._comms:
@@ -121,26 +126,50 @@ class Models:
                     kinds.add(held.WIDGET)
             more, why = self._state(model, state, rules, work)
             changed, kinds = changed | more, kinds | why
-        states = data.get("states")
-        if isinstance(states, dict):
-            for one in list(states):
-                told = states[one]
-                inner = told.get("state") if isinstance(told, dict) else None
-                if not isinstance(inner, dict):
-                    continue
-                named = {f"_{key}": told[key] for key in ("model_module", "model_name") if key in told}
-                why = (
-                    {held.WIDGET} if any(inner.get(key, named[key]) != named[key] for key in named) else set()
-                )
-                why = why or self._refusal(one, {**named, **inner}, rules)
-                if why:
-                    kinds |= why
-                    changed = True
-                    del states[one]
-                    continue
-                more, why = self._state(self._models.get(one), inner, rules, work)
-                changed, kinds = changed | more, kinds | why
+        if isinstance(data.get("states"), dict):
+            more, why = self._all_states(data["states"], rules, work)
+            changed, kinds = changed | more, kinds | why
+        if not self._may_play(comm_id, data, buffers):
+            return False, True, kinds | {held.RECORDING}
         return changed, False, kinds
+
+    def _all_states(self, states: dict[str, Any], rules: Outputs, work: Work) -> tuple[bool, set[str]]:
+        """Judge the states of all models, as a control comm tells them."""
+        changed = False
+        kinds: set[str] = set()
+        for one in list(states):
+            told = states[one]
+            inner = told.get("state") if isinstance(told, dict) else None
+            if not isinstance(inner, dict):
+                continue
+            named = {f"_{key}": told[key] for key in ("model_module", "model_name") if key in told}
+            why = {held.WIDGET} if any(inner.get(key, named[key]) != named[key] for key in named) else set()
+            why = why or self._refusal(one, {**named, **inner}, rules)
+            if why:
+                kinds |= why
+                changed = True
+                del states[one]
+                continue
+            more, why = self._state(self._models.get(one), inner, rules, work)
+            changed, kinds = changed | more, kinds | why
+        return changed, kinds
+
+    def _may_play(self, comm_id: str, data: dict[str, Any], buffers: Sequence[Part]) -> bool:
+        """Tell whether every buffer that a page may play is a recording."""
+        if all(map(recordings.is_recording, buffers)):
+            return True
+        own = [comm_id] if "state" in data else []
+        # A page puts a buffer where its path leads: in the states of all models into that one's.
+        return not any(
+            self._plays(one)
+            for path, buffer in zip(data.get("buffer_paths") or (), buffers, strict=False)
+            if not recordings.is_recording(buffer)
+            for one in (*own, *([str(path[0])] if "states" in data else ()))
+        )
+
+    def _plays(self, comm_id: str) -> bool:
+        model = self._models.get(comm_id)
+        return model is None or model.plays
 
     def _name(self, model: _Model, name: str) -> Any:  # noqa: ANN401 - what JSON holds
         return model.names[_NAMES.index(name)]
@@ -176,6 +205,10 @@ class Models:
         """Make a state harmless in place; tell whether it was changed, and what was held back."""
         kinds: set[str] = set()
         changed = self._settings(model, state, kinds)
+        if model is not None and model.plays and state.get("value") is not None:
+            state["value"] = None  # what is no buffer is played as well
+            changed = True
+            kinds.add(held.RECORDING)
         foreign = model is None or model.foreign
         for key, value in list(state.items()):
             if isinstance(value, str):
@@ -232,7 +265,11 @@ class Models:
             return ""
         if foreign or (model is not None and model.html and key in _SHOWN):
             return self._text(value, rules, kinds, work, foreign=foreign)
-        return value if model is not None and model.typed and key == "value" else _label(value, kinds, work)
+        return (
+            value
+            if model is not None and model.typed and key == "value"
+            else typeset.label(value, kinds, work)
+        )
 
     def _deep(
         self,
@@ -269,7 +306,9 @@ class Models:
                     name = place if isinstance(place, str) and addresses.is_part(place) else about
                     waiting.append((name, inner))
         typed = model is not None and model.typed and key == "value"
-        return (spelled and not typed and _part_commands(value, seen, work, foreign=foreign)) or changed
+        return (
+            spelled and not typed and typeset.part_commands(value, seen, work, foreign=foreign)
+        ) or changed
 
     def _text(self, value: str, rules: Outputs, kinds: set[str], work: Work, *, foreign: bool) -> str:
         is_text = not any(mark in value for mark in "<\\&")
@@ -309,59 +348,13 @@ class Models:
             and not model.html
             and not model.style
             and not model.foreign
+            and not model.plays
             and end[1] in _LINKED
         )
 
 
 def _is_name(value: object) -> bool:
     return value is None or (isinstance(value, str) and len(value) <= _LONGEST_NAME and value.isascii())
-
-
-def _label(value: str, kinds: set[str], work: Work) -> str:
-    """Return what stands for a text that a page may typeset: LaTeX that makes no links and styles."""
-    if "\\" not in value or _MATHEMATICS.search(value) is None:
-        return value
-    if not work.takes("text/latex", value):
-        kinds.add(held.TOO_LONG)
-        return ""
-    from sentinel_kernel.kernel.filtering import markdown  # noqa: PLC0415 - when it is first needed
-
-    return markdown.latex(value)
-
-
-def _part_commands(value: Any, seen: Any, work: Work, *, foreign: bool) -> bool:  # noqa: ANN401 - what JSON holds
-    """Part the commands that come of texts of which a page makes one; tell whether there may be any.
-
-    A page puts commas between them (ECMAScript, Array.prototype.toString).
-    """
-    from sentinel_kernel.kernel.filtering import markdown  # noqa: PLC0415 - when it is first needed
-
-    found = list(_texts(value, seen))
-    whole = ",".join([holder[place] for holder, place in found])
-    if not foreign and _MATHEMATICS.search(whole) is None:
-        return False
-    if work.takes("text/markdown" if foreign else "text/latex", whole):
-        made = markdown.latex_in_html(whole) if foreign else markdown.latex(whole)
-        if made == whole:
-            return False
-    for holder, place in found:
-        holder[place] = markdown.without_commands(holder[place])
-    return True
-
-
-def _texts(value: Any, seen: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - what JSON holds
-    """Yield what holds each text within a value, and where, in their order."""
-    waiting = [(value, iter(value.items() if isinstance(value, dict) else enumerate(value)))]
-    while waiting:
-        current, places = waiting[-1]
-        for place, inner in places:
-            if isinstance(inner, str):
-                yield current, place
-            elif isinstance(inner, seen):
-                waiting.append((inner, iter(inner.items() if isinstance(inner, dict) else enumerate(inner))))
-                break
-        else:
-            waiting.pop()
 
 
 def _is_page_class(one: str) -> bool:
