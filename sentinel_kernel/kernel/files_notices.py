@@ -44,6 +44,8 @@ class FilesNotices:
         """Take an event of a cell's end (workspace/request.py, CellEnd)."""
         if count := _number(event, "committed_count"):
             self._once("saved", files_words.saved(count), _paths(event, "committed"), count)
+        if count := _number(event, "folder_count"):
+            self._once("saved folders", files_words.made(count), _paths(event, "folders"), count)
         self._failed(event)
         fresh = [path for path in _paths(event, "conflicts") if path not in self._conflicts]
         if fresh and self._show(files_words.conflicts(len(fresh)), fresh, len(fresh), "conflicts"):

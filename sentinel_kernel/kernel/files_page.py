@@ -115,13 +115,14 @@ def done_page(name: str, answer: Json, *, chinese: bool) -> Json:
     }
     done = answer.get(name)
     done = done if isinstance(done, dict) else {}
-    count, size = _number(done, "count"), _number(done, "bytes")
+    files, size, folders = (_number(done, field) for field in ("count", "bytes", "folders"))
+    count = files + folders
     parts: list[Part] = []
     notes: list[str] = []
     paths = [path for path in done.get("paths") or () if isinstance(path, str)]
     if count:
         rows = [[files_words.shown_path(path)] for path in paths]
-        head = f"{files_words.files(count, chinese=chinese)} ({size_text(size)})"
+        head = _of_both(files, size, folders, chinese=chinese)
         parts.append(rendering.columns_part([head], rows))
         if count > len(paths):
             more = count - len(paths)
@@ -142,6 +143,14 @@ def done_page(name: str, answer: Json, *, chinese: bool) -> Json:
         notes.append(f"{said}。" if chinese else f"{said[0].upper()}{said[1:]}.")
     notes += _after(name, answer, chinese=chinese)
     return rendering.page_bundle(files_reasons.say(titles[name], chinese=chinese), parts, notes)
+
+
+def _of_both(files: int, size: int, folders: int, *, chinese: bool) -> str:
+    """Return how many files, of how many bytes, and how many folders by themselves."""
+    told = [f"{files_words.files(files, chinese=chinese)} ({size_text(size)})"] if files else []
+    if folders:
+        told.append(f"{folders} 个文件夹" if chinese else f"{folders} {files_words.folder_word(folders)}")
+    return ("、" if chinese else " and ").join(told)
 
 
 def failure_text(answer: Json, typed: Sequence[str] = (), *, chinese: bool) -> str:
@@ -238,14 +247,17 @@ def _after(name: str, answer: Json, *, chinese: bool) -> list[str]:
     first, _, last = str(answer.get("cell") or "").partition("-")
     if all(number.isdecimal() and number.isascii() for number in (first, last or "0")):
         told = [part for part in (answer.get(name), answer.get("failed")) if isinstance(part, dict)]
-        what = "it" if sum(_number(part, "count") for part in told) == 1 else "them"
+        what = (
+            "it" if sum(_number(part, "count") + _number(part, "folders") for part in told) == 1 else "them"
+        )
+        wrote = "wrote" if any(_number(part, "count") for part in told) else "made"
         if last:  # many files are held: they were not looked at between such cells
             said = (
                 f"这些是单元格 [{first}] 到 [{last}] 的更改。",
-                f"It was cells [{first}] to [{last}] that wrote {what}.",
+                f"It was cells [{first}] to [{last}] that {wrote} {what}.",
             )
         else:
-            said = f"这些是单元格 [{first}] 的更改。", f"It was cell [{first}] that wrote {what}."
+            said = f"这些是单元格 [{first}] 的更改。", f"It was cell [{first}] that {wrote} {what}."
         notes.insert(0, said[0] if chinese else said[1])
     kept = str(answer.get("kept") or "")
     if kept and set(kept) <= _ARTIFACT_CHARACTERS:

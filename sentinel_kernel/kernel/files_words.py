@@ -92,6 +92,11 @@ def files(count: int, *, chinese: bool) -> str:
     return "1 file" if count == 1 else f"{count} files"
 
 
+def folder_word(count: int) -> str:
+    """Return "folder" or "folders"."""
+    return "folder" if count == 1 else "folders"
+
+
 def path_of(entry: Json) -> str:
     """Return the path of an entry as it is shown: relative in the workspace, else in full; escaped and cut."""
     path, layer = str(entry.get("path") or "?"), entry.get("layer")
@@ -303,6 +308,18 @@ def saved(count: int) -> Words:
         f"{count} 个新文件已保存到此机器上单元格写入的位置。",
         f"%sentinel_undo takes {pronoun} back. This is said once; new data files are saved at each cell's end.",
         "%sentinel_undo 可以撤销。此提示只出现一次；之后每个单元格结束时都会保存新的数据文件。",
+    )
+
+
+def made(count: int) -> Words:
+    """Return the notice that new folders were made with no file in them, for the first time."""
+    verb, pronoun = ("was", "it") if count == 1 else ("were", "them")
+    return Words(
+        f"{count} new {folder_word(count)} with no files {verb} made on this machine, where the cell made {pronoun}.",
+        f"{count} 个不含文件的新文件夹已在此机器上创建，位置与单元格中相同。",
+        f"%sentinel_undo takes {pronoun} back. This is said once; new folders are made at each cell's end, up to a "
+        "thousand with no files in them.",
+        "%sentinel_undo 可以撤销。此提示只出现一次；之后每个单元格结束时都会创建新文件夹（不含文件的最多一千个）。",
     )
 
 

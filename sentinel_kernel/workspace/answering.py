@@ -313,7 +313,7 @@ def _undo(workspace: Workspace, _wanted: FilesRequest, _told: object) -> Json:
     return {
         "kept": kept.finish(),
         "cell": outcome.cell,
-        "undone": asked.Tally(outcome.count, outcome.bytes, tuple(outcome.paths)).to_json(),
+        "undone": asked.Tally(outcome.count, outcome.bytes, tuple(outcome.paths), outcome.folders).to_json(),
         "failed": asked.Failures(outcome.failed_count, tuple(outcome.failed)).to_json(),
         "steps": len(journal.steps),
         "incomplete": journal.incomplete,

@@ -9,6 +9,7 @@ from sentinel_kernel.record import replace
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace import request as asked
 from sentinel_kernel.workspace.answering import Tally
+from sentinel_kernel.workspace.bare_folders import MOST_BY_THEMSELVES, bare
 from sentinel_kernel.workspace.commit import Outcome, commit
 from sentinel_kernel.workspace.giving_up import give_up
 from sentinel_kernel.workspace.journal import ABSENT
@@ -60,6 +61,7 @@ class CellEnds:
             found.add(self._workspace.layers[change.layer], change)
             now.take(change)
         note_missed(now, self._workspace.bounds.missed, journal.seen, self._workspace.layers)
+        _hold_folders(now)
         journal.incomplete |= not now.is_whole
         unknown = journal.lost
         step = journal.note(str(message.get("cell") or ""), now)
@@ -81,8 +83,9 @@ class CellEnds:
         )
         self._now = now.but(committed)
         layers = self._workspace.layers
-        # Files are told of.
-        folders = {layers[layer].shown(path) for layer, path in committed if now[layer, path].is_folder}
+        folders = [path for path in committed if now[path].is_folder]
+        bare_folders = bare(folders, (path for path in committed if not now[path].is_folder))
+        shown_folders = {layers[layer].shown(path) for layer, path in folders}
         sizes = sum(max(0, now[path].size) for path in committed)
         held, size = found.held - len(committed), found.bytes - sizes
         waiting = _waiting(layers, now, step) if lets_out else []
@@ -97,8 +100,10 @@ class CellEnds:
             bytes=size,
             conflicts=tuple(found.conflicting),
             conflict_count=found.conflicts,
-            committed=tuple(path for path in outcome.paths[: asked.NAMED_PATHS] if path not in folders),
+            committed=tuple(path for path in outcome.paths[: asked.NAMED_PATHS] if path not in shown_folders),
             committed_count=outcome.count - len(folders),
+            folders=tuple(layers[layer].shown(path) for layer, path in bare_folders[: asked.NAMED_PATHS]),
+            folder_count=len(bare_folders),
             committed_bytes=outcome.bytes,
             failed=tuple(
                 {"path": path, "layer": layer, "why": why}
@@ -206,6 +211,15 @@ class CellEnds:
             )
         except OSError:
             return ()
+
+
+def _hold_folders(now: Tracked) -> None:
+    """Have folders with no file in them wait for the person, where they are too many."""
+    by_itself = [path for path, change in now.items() if change.autocommit]
+    folders = [path for path in by_itself if now[path].is_folder]
+    alone = bare(folders, (path for path in by_itself if not now[path].is_folder))
+    if len(alone) > MOST_BY_THEMSELVES:
+        now.update((path, replace(now[path], autocommit=False)) for path in alone)
 
 
 def _waiting(

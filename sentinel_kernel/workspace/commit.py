@@ -59,6 +59,8 @@ class Outcome(MutableRecord):
     count: int = 0
     bytes: int = 0
     paths: list[str] = fresh(default_factory=list)
+    folders: int = 0
+    """Of an undo: folders that were taken back and had none of the files in them; not in ``count``."""
     beside: list[str] = fresh(default_factory=list)
     """Where a conflict's file of the cell was put: beside the host's."""
     beside_in: list[tuple[str, str]] = fresh(default_factory=list)

@@ -47,11 +47,12 @@ An answer is an event ``reply`` with the request's ``id``. Where it failed: ``{"
   "bytes"}``; entries and diffs as those of ``list`` and ``diff``, against what cells saw before the dry run.
 
 Where a list names paths alone, and in FAILED, they are as a person types them: of the workspace relative to it, of any
-other folder in full. DONE is ``{"count", "bytes", "paths": [<= 20]}``; FAILED is ``{"count", "paths": [{"path",
-"layer", "why": CODE}, <= 20]}``. Work that takes longer tells of itself twice a second: an event ``files`` with
-``{"progress": {"for": id, "done", "of", "bytes"}}``. At a cell's end where something has changed, an event ``files``
-with the fields of :class:`CellEnd` and ``generation`` comes before the end is answered. Give a request a deadline of
-an hour: a person may commit what they like, and a request that is overdue ends the supervisor.
+other folder in full. DONE is ``{"count", "bytes", "paths": [<= 20]}``, of an undo also ``folders``: how many were taken
+back with no file in them, the first of which are the last of the paths, with a slash behind. FAILED is ``{"count",
+"paths": [{"path", "layer", "why": CODE}, <= 20]}``. Work that takes longer tells of itself twice a second: an event
+``files`` with ``{"progress": {"for": id, "done", "of", "bytes"}}``. At a cell's end where something has changed, an
+event ``files`` with the fields of :class:`CellEnd` and ``generation`` comes before the end is answered. Give a request
+a deadline of an hour: a person may commit what they like, and a request that is overdue ends the supervisor.
 
 Paths are the cell's own words: display them escaped and cut.
 """
@@ -194,6 +195,9 @@ class CellEnd(Record):
     committed: tuple[str, ...] = ()
     committed_count: int = 0
     committed_bytes: int = 0
+    folders: tuple[str, ...] = ()
+    """New folders that were made on the host with no file in them; files tell of theirs by their paths."""
+    folder_count: int = 0
     failed: tuple[dict[str, str], ...] = ()
     """New files that could not be committed by themselves and are held: path, layer, why (a code)."""
     waiting: tuple[dict[str, str], ...] = ()
@@ -226,10 +230,12 @@ class Tally(Record):
     count: int = 0
     bytes: int = 0
     paths: tuple[str, ...] = ()
+    folders: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return DONE of the module's text."""
-        return {"count": self.count, "bytes": self.bytes, "paths": list(self.paths[:NAMED_PATHS])}
+        done = {"count": self.count, "bytes": self.bytes, "paths": list(self.paths[:NAMED_PATHS])}
+        return {**done, "folders": self.folders} if self.folders else done
 
 
 class Failures(Record):

@@ -184,7 +184,7 @@ class _Serving:
         ended = self._ends.end(message, progress)
         self._say("settled", token, {"fields": ended.to_json(), "told": self._ends.worth_telling})
         self._ends.keep()
-        changed, in_use = ended.committed_count > 0, self._ends.open()
+        changed, in_use = ended.committed_count + ended.folder_count > 0, self._ends.open()
         state = self._state(ended.held + in_use)
         # What somebody still uses is given up later, without a sign.
         self._left = (

@@ -9,6 +9,7 @@ import os
 from sentinel_kernel.linux.acting import acting_as
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace import person_commit
+from sentinel_kernel.workspace.bare_folders import bare
 from sentinel_kernel.workspace.commit import Outcome
 from sentinel_kernel.workspace.copying import copy_data
 from sentinel_kernel.workspace.host_folder import ChangedMeanwhile, make_unfinished, place
@@ -54,6 +55,7 @@ def undo(
     if step.is_commit:
         return _undo_commit(layers, journal, step, keep, outcome)
     lost = any(_is_lost(entry, now) for entry in step.entries)  # whoever did it: a dry run has a copy of all
+    folders: dict[Path, bool] = {}
     # What is in a folder goes before the folder, and comes after it.
     for entry in sorted(step.entries, key=lambda entry: (entry.before is not None, _order(entry))):
         try:
@@ -61,11 +63,14 @@ def undo(
                 _check_is_old(entry, now)
             if not entry.is_folder:
                 keep(layers[entry.layer], entry.path)
-            _take_back(layers[entry.layer], entry, journal, now.get((entry.layer, entry.path)))
+            done = _take_back(layers[entry.layer], entry, journal, now.get((entry.layer, entry.path)))
         except OSError as error:
             _failed(outcome, layers[entry.layer], entry, error)
         else:
+            if entry.is_folder:
+                folders[entry.layer, entry.path] = done
             _done(outcome, layers[entry.layer], entry)
+    _tell_folders(outcome, layers, step, folders)
     return outcome
 
 
@@ -78,6 +83,7 @@ def _undo_commit(
 ) -> Outcome:
     """Take a person's commit back: the host has its former files again, and cells what they had before it."""
     left: list[Path] = []
+    folders: dict[Path, bool] = {}
 
     def on_host(entry: Entry) -> None:
         if not entry.is_folder:
@@ -99,18 +105,38 @@ def _undo_commit(
         left.append((entry.layer, entry.path))
 
     for entry in person_commit.take_back(layers, step, on_host, in_sandbox, failed):
+        if entry.is_folder:
+            folders[entry.layer, entry.path] = True
         _done(outcome, layers[entry.layer], entry)
+    _tell_folders(outcome, layers, step, folders)
     journal.forget(left)  # what stays committed is no cell's doing any more
     return outcome
 
 
 def _done(outcome: Outcome, layer: Layer, entry: Entry) -> None:
     if entry.is_folder:
-        return  # files are counted
+        return  # see _tell_folders
     outcome.count += 1
     outcome.bytes += max(0, entry.after[1])
     if len(outcome.paths) < NAMED_PATHS:
         outcome.paths.append(layer.shown(entry.path))
+
+
+def _tell_folders(
+    outcome: Outcome, layers: Mapping[str, Layer], step: Step, folders: Mapping[Path, bool]
+) -> None:
+    """Count the folders that no file of the step tells of, by whether they were taken back or stay."""
+    files = ((entry.layer, entry.path) for entry in step.entries if not entry.is_folder)
+    for layer, path in bare(folders, files):
+        shown = layers[layer].shown(path)
+        if folders[layer, path]:
+            outcome.folders += 1
+            if len(outcome.paths) < NAMED_PATHS:
+                outcome.paths.append(f"{shown}/")
+            continue
+        outcome.failed_count += 1
+        if len(outcome.failed) < NAMED_PATHS:
+            outcome.failed.append((shown, layer, "changed_since"))
 
 
 def _failed(outcome: Outcome, layer: Layer, entry: Entry, error: OSError) -> None:
@@ -147,8 +173,8 @@ def _order(entry: Entry) -> int:
     return depth if entry.before is not None else -depth
 
 
-def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | None) -> None:
-    """Make cells see at the entry's path what they saw before. Raises OSError."""
+def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | None) -> bool:
+    """Make cells see at the entry's path what they saw before; False where a folder stays. Raises OSError."""
     before = entry.before
     if not entry.is_kept:
         raise FileNotFoundError(errno.ENOENT, "the former version was not kept")
@@ -156,7 +182,7 @@ def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | No
         with contextlib.suppress(OSError):  # something of somebody else's is in it: it stays
             remove(layer, entry.path)  # first, as the overlay can't remove what has gone below it
             _remove_from_host(layer, entry.path, entry.committed)
-        return
+        return not _is_there(layer.lower, entry.path)
     if entry.committed is not None:
         _take_back_on_host(layer, entry, entry.committed, journal)
     if before is None:
@@ -168,6 +194,15 @@ def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | No
             discard(layer, change)
     else:
         _show_former(layer, entry.path, before, journal)
+    return True
+
+
+def _is_there(root: int, path: str) -> bool:
+    try:
+        with folder_of(root, path) as (folder, name):
+            return status_of(folder, name) is not None
+    except OSError:
+        return False  # with the folder above
 
 
 def _show_former(layer: Layer, path: str, before: Seen, journal: Journal) -> None:

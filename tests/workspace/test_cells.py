@@ -76,6 +76,17 @@ def test_undo_takes_back_cell_by_cell(book: Notebook, folder: Path) -> None:
     assert (work / "new-4.csv").exists()
 
 
+def test_folders_alone_are_told_of_and_undone(book: Notebook, folder: Path) -> None:
+    told = book.run("import os; os.makedirs('made/empty')").bundles("text/plain")
+    assert any("2 new folders with no files were made on this machine" in text for text in told), told
+    assert (folder / "work/made/empty").is_dir()
+    told = book.run("%sentinel_undo").bundles("text/plain")
+    assert any("2 folders" in text and "made/empty/" in text for text in told), told
+    assert not any("nothing to take back" in text for text in told), told
+    assert not (folder / "work/made").exists()
+    assert book.run("print(os.path.exists('made'))").text == "False\n"
+
+
 def test_undo_leaves_what_was_changed_on_the_host_since(book: Notebook, folder: Path) -> None:
     book.run("open('edited.csv', 'w').write('1')")
     (folder / "work" / "edited.csv").write_text("the person's own")

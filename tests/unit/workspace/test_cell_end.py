@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.policy.committable import VERSION_CONTROL, Surroundings, why_asked
 from sentinel_kernel.policy.launch_keys import says_what_to_run
 from sentinel_kernel.workspace import answering, cell_end, host_folder, launching, layer, listing
+from sentinel_kernel.workspace.bare_folders import MOST_BY_THEMSELVES
 from sentinel_kernel.workspace.bounds import Bounds
 from sentinel_kernel.workspace.cell_end import CellEnds
 from sentinel_kernel.workspace.deleted_folder import contents_of
@@ -695,3 +697,64 @@ def test_a_folder_that_was_deleted_behind_a_network_file_system_is_told_as_gone(
     (tmp_path / "upper" / "third.csv").write_text("3")
     ended = ends.end({"cell": "3", "commit": "new"}, lambda *_: None)
     assert "third.csv" in ended.committed  # positive control: the folder is there
+
+
+def _undone(workspace: Workspace) -> Any:
+    return answering.answer(workspace, FilesRequest("undo"), lambda *_: None)
+
+
+def _ended(workspace: Workspace, tmp_path: Path, cell: str) -> Any:
+    ends = ends_of(workspace, tmp_path)
+    ended = ends.end({"cell": cell, "commit": "new"}, lambda *_: None)
+    ends.keep()
+    assert ends.worth_telling
+    return ended
+
+
+def test_folders_alone_are_told_of_and_taken_back(workspace: Workspace, tmp_path: Path) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    (upper / "o").mkdir()
+    (upper / "o/1.csv").write_text("x")
+    (upper / "o/empty").mkdir()
+    ended = _ended(workspace, tmp_path, "1")
+    assert (ended.committed, ended.folders, ended.folder_count) == (("o/1.csv",), ("o/empty",), 1)
+    for name in ("a", "a/b", "c"):
+        (upper / name).mkdir()
+    ended = _ended(workspace, tmp_path, "2")
+    assert (ended.committed_count, set(ended.folders), ended.folder_count) == (0, {"a", "a/b", "c"}, 3)
+    assert (lower / "a/b").is_dir()
+    (lower / "c/mine.txt").write_text("the person's")
+    told = _undone(workspace)
+    assert told["undone"] == {"count": 0, "bytes": 0, "paths": ["a/b/", "a/"], "folders": 2}
+    assert told["failed"]["paths"] == [{"path": "c", "layer": "workspace", "why": "changed_since"}]
+    assert (told["cell"], (lower / "a").exists(), (lower / "c/mine.txt").exists()) == ("2", False, True)
+    told = _undone(workspace)
+    assert told["undone"] == {"count": 1, "bytes": 1, "paths": ["o/1.csv", "o/empty/"], "folders": 1}
+    assert (told["failed"]["count"], (lower / "o").exists()) == (0, False)
+
+
+def test_a_hosts_folder_that_a_cell_deleted_is_told_of_where_an_undo_brings_it_back(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "lower/data").mkdir()
+    (tmp_path / "lower/data/1.csv").write_text("x")
+    os.mknod(tmp_path / "upper/data", stat.S_IFCHR, 0)  # a whiteout
+    _ended(workspace, tmp_path, "1")
+    told = _undone(workspace)
+    assert told["undone"] == {"count": 0, "bytes": 0, "paths": ["data/"], "folders": 1}
+
+
+def test_very_many_folders_with_no_files_wait_for_the_person(workspace: Workspace, tmp_path: Path) -> None:
+    upper, lower = tmp_path / "upper", tmp_path / "lower"
+    for number in range(MOST_BY_THEMSELVES + 1):
+        (upper / f"{number}").mkdir()
+    (upper / "o").mkdir()
+    (upper / "o/1.csv").write_text("x")
+    for cell in ("1", "2"):
+        ended = ends_of(workspace, tmp_path).end({"cell": cell, "commit": "new"}, lambda *_: None)
+        assert (ended.folder_count, ended.held) == (0, MOST_BY_THEMSELVES + 1)
+        assert sorted(path.name for path in lower.iterdir()) == ["o"]
+    (upper / "0").rmdir()
+    assert _ended(workspace, tmp_path, "3").folder_count == MOST_BY_THEMSELVES
+    assert _undone(workspace)["undone"]["folders"] == MOST_BY_THEMSELVES
+    assert sorted(path.name for path in lower.iterdir()) == ["o"]
