@@ -89,6 +89,8 @@ Of its process group, which has the same number, it is the only one: workers hav
 _PRIO_USER = ArgumentTest(0, 0x03, 2)
 _IOPRIO_WHO_USER = ArgumentTest(0, 0x03, 3)
 _OF_INIT = (_equals(0, _INIT),)
+_IOPRIO_IDLE = ArgumentTest(2, 0x07 << 13, 3 << 13)
+"""The class of <linux/ioprio.h>, in the bits above level and hint: whoever has it goes behind all others."""
 
 _SETUID, _SETGID = 0o4000, 0o2000  # inode(7)
 _CREATES = (0o100, 0o20000000)
@@ -231,6 +233,14 @@ FLOOR: tuple[FixedRule, ...] = (
         NOTIFY,
         "every later worker would inherit it from the sandbox's first process, one of the user's",
         only_in=((_equals(1, _INIT),), (_IOPRIO_WHO_USER,)),
+    ),
+    # Linux lets nobody lower a nice value without rights; but anybody takes a level at the disk, and a class above the
+    # one that the kernel was started with (ionice -c3).
+    FixedRule(
+        ("ioprio_set",),
+        NOTIFY,
+        "it would go before others on the machine at the disk; the idle class alone is behind all of them",
+        except_in=((_IOPRIO_IDLE,),),
     ),
 )
 

@@ -200,6 +200,24 @@ def go_before_all_others_at_the_disk():
     call("ioprio_set", 1, 0, 1 << 13)
 
 
+@attack("privileges", "EPERM")
+def go_before_others_of_ones_class_at_the_disk():
+    """The highest level of the class that all have, which takes no rights."""
+    call("ioprio_set", 1, 0, 2 << 13)
+
+
+@attack("privileges", "EPERM")
+def go_before_others_at_the_disk_by_a_class_below_high_bits():
+    """The same, with bits that the Linux kernel doesn't read in the word of 64."""
+    call("ioprio_set", 1, 0, 1 << 32 | 2 << 13)
+
+
+@attack("privileges", "EPERM")
+def be_as_others_again_at_the_disk():
+    """No class of its own, which is above the idle one that a kernel may have been started with."""
+    call("ioprio_set", 1, 0, 0)
+
+
 def _raises(name, which):
     def made():
         now = resource.getrlimit(which)[1]
