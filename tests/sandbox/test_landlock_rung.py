@@ -21,12 +21,15 @@ from ordinary_user import Identity, ordinary_identity
 from supervised import Supervised, own_folder
 from waiting import wait_until
 
+from sentinel_kernel.abi.architecture import architecture_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.requires("landlock")]
 
 VICTIMS = Path(__file__).parents[1] / "victims"
+SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 MACHINES = {
     "user.max_user_namespaces is 0": ("no_namespaces",),
     "a filter as Docker's": ("docker",),
@@ -260,6 +263,114 @@ def test_what_is_aimed_by_number_or_at_the_hosts_sockets_is_refused(someone: Ide
         "a child's priority": errno.EPERM,
     }
     assert told == {**dict.fromkeys(told, 0), **refused, "its end is seen": 1}
+
+
+_TELLS = """
+import ctypes, json, os, sys, time
+NUMBERS, PID = json.loads(sys.argv[2]), int(sys.argv[3])
+LIBC = ctypes.CDLL(None, use_errno=True)
+def call(name, *arguments):
+    result = LIBC.syscall(ctypes.c_long(NUMBERS[name]), *[
+        ctypes.c_ulong(one & (1 << 64) - 1) if isinstance(one, int) else one for one in arguments
+    ])
+    if result < 0:
+        raise OSError(ctypes.get_errno(), name)
+    return result
+def filled(name, size, *arguments):
+    room = ctypes.create_string_buffer(size)
+    call(name, *[room if one is ... else one for one in arguments])
+    return room.raw.hex()
+def rights():
+    head = (ctypes.c_uint32 * 2)(0x20080522, PID)
+    return filled("capget", 24, head, ...)
+clock = ~PID << 3 | 2
+timer = ctypes.create_string_buffer(8)
+asked = {
+    "getsid": lambda: os.getsid(PID),
+    "getpgid": lambda: os.getpgid(PID),
+    "getpriority": lambda: os.getpriority(os.PRIO_PROCESS, PID),
+    "getpriority, of a group": lambda: os.getpriority(os.PRIO_PGRP, os.getpgid(PID)),
+    "ioprio_get": lambda: call("ioprio_get", 1, PID),
+    "sched_getscheduler": lambda: os.sched_getscheduler(PID),
+    "sched_getparam": lambda: os.sched_getparam(PID).sched_priority,
+    "sched_getattr": lambda: filled("sched_getattr", 56, PID, ..., 56, 0),
+    "sched_rr_get_interval": lambda: os.sched_rr_get_interval(PID),
+    "sched_getaffinity": lambda: sorted(os.sched_getaffinity(PID)),
+    "capget": rights,
+    "clock_gettime": lambda: time.clock_gettime(clock) > 0.1,
+    "clock_getres": lambda: time.clock_getres(clock),
+    "timer_create": lambda: call("timer_create", clock, None, timer),
+    "kill": lambda: os.kill(PID, 0),
+    "prlimit64": lambda: filled("prlimit64", 16, PID, 7, None, ...),
+    "get_robust_list": lambda: filled("get_robust_list", 8, PID, ..., ctypes.byref(ctypes.c_size_t())),
+    "setpgid": lambda: os.setpgid(PID, 0),
+    "stat": lambda: os.stat(f"/proc/{PID}").st_uid,
+    "readlink": lambda: os.readlink(f"/proc/{PID}/exe"),
+    "/proc": lambda: len(open(f"/proc/{PID}/stat").read()) > 0,
+}
+told = {}
+for name, ask in asked.items():
+    try:
+        told[name] = ask()
+    except OSError as error:
+        told[name] = f"errno {error.errno}"
+with open(os.path.expandvars(sys.argv[1]), "w") as file:
+    json.dump(told, file)
+"""
+_SPENDS = """
+import os, time
+os.nice(3)
+while time.process_time() < 0.2:
+    pass
+print(flush=True)
+time.sleep(600)
+"""
+_SAID_OF_OTHERS = {
+    *("getsid", "getpgid", "getpriority", "getpriority, of a group", "ioprio_get", "capget", "stat"),
+    *("sched_getscheduler", "sched_getparam", "sched_getattr", "sched_rr_get_interval", "sched_getaffinity"),
+    *("clock_gettime", "clock_getres", "timer_create"),
+}
+"""What SECURITY.md names as told of processes outside on this rung."""
+
+
+def test_what_is_told_of_a_process_outside_is_what_is_said(someone: Identity, place: Path) -> None:
+    """Without namespaces the Linux kernel answers who asks by number, and Landlock does not look at that."""
+    script = place / "work" / "tells.py"
+    script.write_text(_TELLS)
+    script.chmod(0o644)
+    numbers = json.dumps(dict(architecture_of(os.uname().machine).syscalls))
+    outside = someone.popen(someone.python, "-c", _SPENDS, stdout=subprocess.PIPE)
+    with (
+        _ended(outside),
+        Supervised(someone, place / "state", command_prefix=machine_of(someone)) as supervised,
+    ):
+        assert outside.stdout is not None
+        with outside.stdout as spent:
+            spent.readline()
+        pid = outside.pid
+        control = place / "outside" / "told.json"
+        someone.run(someone.python, str(script), str(control), numbers, str(pid))
+        payload = [supervised.python, str(script), "$SENTINEL_OUTPUT/told.json", numbers, str(pid)]
+        supervised.start(place / "work", payload=payload)
+        ready = supervised.wait("ready")
+        cause = supervised.wait("worker_died")["cause"]
+        assert (ready["rung"], cause["status"]) == ("landlock", 0), (cause, supervised.violations())
+    inside = Path(ready["rung_words"]["output"]) / "told.json"
+    known, told = json.loads(control.read_text()), json.loads(inside.read_text())
+    for path in (control, inside):
+        path.unlink()
+    assert known["getpriority"] == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 3), known
+    assert {
+        name for name in told if told[name] == known[name] and not str(told[name]).startswith("errno")
+    } == (_SAID_OF_OTHERS), told
+    refused = {name: told[name] for name in told.keys() - _SAID_OF_OTHERS}
+    assert refused == {
+        **dict.fromkeys(("kill", "prlimit64", "get_robust_list"), f"errno {errno.EPERM}"),
+        "setpgid": f"errno {errno.ESRCH}",
+        **dict.fromkeys(("/proc", "readlink"), f"errno {errno.EACCES}"),
+    }
+    calls = {name.partition(",")[0] for name in _SAID_OF_OTHERS}
+    assert {name for name in calls if f"`{name}`" not in SECURITY.read_text()} == set()
 
 
 _SIGNALS = """
