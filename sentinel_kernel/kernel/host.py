@@ -38,6 +38,7 @@ from sentinel_kernel.kernel.questions import Questions
 from sentinel_kernel.kernel.settings import session_id
 from sentinel_kernel.kernel.settings_look import look_at_places
 from sentinel_kernel.kernel.status_page import StatusPage
+from sentinel_kernel.kernel.unheeded import Unheeded
 from sentinel_kernel.kernel.usage import Usage
 from sentinel_kernel.kernel.violation_words import ViolationWords
 from sentinel_kernel.kernel.widgets import HostWidgets
@@ -109,6 +110,7 @@ class Host:
         self.lifecycle.told[protocol.EVENT_ASK] = self._call_held
         self.limits = Limits(self)
         self.widgets = HostWidgets(self.outbox)
+        self.unheeded = Unheeded(self)
         self.live_status = LiveStatus(self)
         self.gauge = GaugeEntry(self)
         self.files = FilesEntry(self)
@@ -289,6 +291,7 @@ class Host:
             self.limits.person_asked(cell, waiting=False)  # input() is over, and may ask anew
             cell.prompt = ""
         self.questions.interrupted()
+        self.unheeded.interrupted()
         if "carrying" in vars(self):
             self.carrying.interrupted()
         if request is None:

@@ -85,6 +85,22 @@ ENDED_BY_BUTTON = Words(
     f"{_AGAIN_ZH}。捕获 KeyboardInterrupt 或在扩展模块中计算的代码无法被中断。",
 )
 
+
+def unheeded(seconds: int) -> Words:
+    """Return the notice that a cell goes on so long after it was interrupted."""
+    return Words(
+        f"This cell has not ended in the {seconds} seconds since it was interrupted. Code that catches "
+        "KeyboardInterrupt, or computes in an extension module, may still end; a worker that has lost its connection "
+        "to the notebook won't.",
+        f"中断 {seconds} 秒后，此单元格仍未结束。捕获 KeyboardInterrupt 或在扩展模块中计算的代码可能稍后结束；"
+        "断开了与笔记本连接的进程不会结束。",
+        "Interrupt it once more. Where that does not help either, restart the kernel: the variables are lost, and all "
+        "that cells wrote is in the folder or saved (`sentinel-kernel artifacts list` in a terminal).",
+        "请再次中断。如果仍无效，请重启内核：变量会丢失，而单元格写入的内容已在文件夹中或会被保存"
+        "（在终端中运行 `sentinel-kernel artifacts list`）。",
+    )
+
+
 SCRIPT_HELD = Words(
     "This output is a script (application/javascript) and was held back: in the browser it would act with "
     "your Jupyter login, outside the sandbox.",

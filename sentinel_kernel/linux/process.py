@@ -129,11 +129,16 @@ def signal_thread(process: int, thread: int, number: int, is_meant: Callable[[],
             os.close(pidfd)
 
 
-def signal_group(pidfd: int, leader: int, number: int) -> bool:
-    """Send a signal to the process group whose leader ``pidfd`` means; False where that has ended.
+def interrupt_group(pidfd: int, leader: int) -> bool:
+    """Send SIGINT to the process group whose leader ``pidfd`` means; False where that has ended.
 
-    Where the Linux kernel is older than 6.9 it is sent by the leader's number, right behind the look (kill(2)).
+    What is stopped goes on (SIGCONT), and finds the interrupt first: else nothing would ever come of it.
     """
+    return all(_signal_group(pidfd, leader, number) for number in (signal.SIGINT, signal.SIGCONT))
+
+
+def _signal_group(pidfd: int, leader: int, number: int) -> bool:
+    """Send a signal; before Linux 6.9 by the leader's number, right behind the look (kill(2))."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     if poll.poll(0):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 from enum import Enum
 
 from sentinel_kernel.errors import BootError
-from sentinel_kernel.linux.process import signal_group
+from sentinel_kernel.linux.process import interrupt_group
 from sentinel_kernel.record import MutableRecord, as_dict, fresh, replace
 from sentinel_kernel.supervisor.by_number import set_processors
 from sentinel_kernel.supervisor.channels import RunDirectory
@@ -266,8 +265,8 @@ def end_places(current: Current, message: dict[str, Any]) -> None:
 
 
 def interrupt(current: Current) -> bool:
-    """Send SIGINT to the worker's process group: the worker and the children that it started; False if it is dead."""
-    return current.worker_pid > 1 and signal_group(current.worker_pidfd, current.worker_pid, signal.SIGINT)
+    """Interrupt the worker's process group: the worker and the children that it started; False if it is dead."""
+    return current.worker_pid > 1 and interrupt_group(current.worker_pidfd, current.worker_pid)
 
 
 def give_channels(current: Current, request: StartRequest) -> None:

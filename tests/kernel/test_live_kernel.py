@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,10 +15,10 @@ from waiting import wait_until
 from sentinel_kernel.kernel.output_rule import NOTICE_TYPE, VIOLATION_TYPE
 from sentinel_kernel.policy.mime import LIMITS_TYPE
 from sentinel_kernel.policy.sizes_in_words import size_text
+from sentinel_kernel.supervisor.processes import processes_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -120,6 +122,67 @@ def test_an_interrupt_reaches_the_cell_and_its_children(book: Notebook) -> None:
     [result] = book.collect(msg_id)
     assert result.reply["ename"] == "KeyboardInterrupt"
     assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("stops", ["os.kill(os.getpid(), signal.SIGSTOP)", "os.system('kill -STOP $$')"])
+def test_an_interrupt_ends_a_cell_that_has_stopped_itself_or_its_program(book: Notebook, stops: str) -> None:
+    msg_id = book.send(
+        f"import os, signal\nkept = 'kept'\nprint('on', flush=True)\n{stops}\nprint('past it')\n"
+    )
+    wait_until(lambda: book.client.get_iopub_msg(timeout=20)["msg_type"] == "stream", "the cell runs")
+    wait_until(lambda: "T" in _states_below(book.host_pid), "it is stopped")
+    book.manager.interrupt_kernel()
+    [result] = book.collect(msg_id)
+    assert not result.bundles("text/plain"), "nothing is to be told of a cell that ends"
+    assert result.reply.get("ename") == "KeyboardInterrupt" or result.text.endswith("past it\n"), result
+    assert book.run("print(kept)").text == "kept\n"
+
+
+def _states_below(pid: int) -> set[str]:
+    """Return the states of the processes below one (proc_pid_stat(5))."""
+    states = set()
+    for one in processes_below(pid):
+        with contextlib.suppress(OSError):
+            states.add(Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[0])
+    return states
+
+
+_IGNORES = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(600)"
+_OTHER_DESCRIPTORS = """
+held = [n for n in map(int, os.listdir('/proc/self/fd')) if n > 2 and os.path.exists(f'/proc/self/fd/{n}')]
+copies = [os.dup(n) for n in held]
+for n, other in zip(held, copies[1:] + copies[:1]): os.dup2(other, n)
+for n in copies: os.close(n)
+"""
+"""Each is another one then; what becomes of that is up to the order of the threads: a death, or silence."""
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [(_IGNORES, ("has not ended",)), (_OTHER_DESCRIPTORS, ("has not ended", "The sandboxed Python"))],
+    ids=["code that ignores it", "a worker that has lost its connection"],
+)
+def test_a_cell_that_does_not_end_on_an_interrupt_says_what_to_do(
+    book: Notebook, code: str, says: tuple[str, ...]
+) -> None:
+    msg_id = book.send(f"import os, signal, time\nprint('on', flush=True)\n{code}")
+    wait_until(lambda: book.client.get_iopub_msg(timeout=20)["msg_type"] == "stream", "the cell runs")
+    told: list[str] = []
+
+    def is_told() -> bool:
+        message = book.client.get_iopub_msg(timeout=60)
+        if message["msg_type"] == "display_data" and message["parent_header"]["msg_id"] == msg_id:
+            told.append(message["content"]["data"]["text/plain"])
+        return bool(told)
+
+    for _ in range(2):
+        book.manager.interrupt_kernel()
+    wait_until(is_told, "it is told")
+    assert any(one in told[0] for one in says), told
+    assert "restart the kernel" in told[0] or "has not ended" not in told[0]
+    book.manager.restart_kernel()
+    book.client.wait_for_ready(timeout=60)
+    assert book.run("print('again')").text == "again\n"
 
 
 def test_a_restart_gives_a_fresh_kernel_on_the_same_connection(book: Notebook) -> None:
