@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from jupyter_server import JupyterServer
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, BrowserContext
 
 # Without these Chromium looks for its maker's hosts at every start.
 _QUIET = [
@@ -35,12 +35,33 @@ def browser() -> Iterator[Browser]:
 
     One per file, not per session: Playwright keeps an event loop running, and tests elsewhere run their own.
     """
-    executable = need_program("chromium", "chromium-browser", "google-chrome", package="chromium")
-    options = [*_QUIET, "--no-sandbox"] if os.geteuid() == 0 else _QUIET
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=executable, args=options)
+        chromium = playwright.chromium.launch(executable_path=_executable(), args=[*_QUIET, *_as_root()])
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="module")
+def eager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    """Yield the context of one that connects ahead where a page lets it, as people's do: not in private windows."""
+    ahead = "--disable-background-networking"
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path_factory.mktemp("profile"),
+            executable_path=_executable(),
+            args=[*(option for option in _QUIET if option != ahead), *_as_root()],
+            ignore_default_args=[ahead],
+        )
+        yield context
+        context.close()
+
+
+def _executable() -> str:
+    return need_program("chromium", "chromium-browser", "google-chrome", package="chromium")
+
+
+def _as_root() -> list[str]:
+    return ["--no-sandbox"] if os.geteuid() == 0 else []
 
 
 @pytest.fixture(scope="module")

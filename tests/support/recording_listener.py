@@ -17,12 +17,17 @@ _ANSWER = (
 
 
 class RecordingListener:
-    """Listens on loopback. ``requests`` are the first lines that came, ``datagrams`` how many came by UDP."""
+    """Listens on loopback.
+
+    ``requests`` are the first lines that came, ``datagrams`` how many came by UDP, ``connections`` how many by TCP, those
+    that said nothing included.
+    """
 
     def __init__(self) -> None:
         """Open both sockets on free ports."""
         self.requests: list[str] = []
         self.datagrams = 0
+        self.connections = 0
         self._tcp = socket.create_server(("127.0.0.1", 0), backlog=512)
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._udp.bind(("127.0.0.1", 0))
@@ -51,6 +56,7 @@ class RecordingListener:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._tcp.accept()
+                self.connections += 1
                 threading.Thread(target=self._answer, args=(client,), daemon=True).start()
 
     def _answer(self, client: socket.socket) -> None:

@@ -2,9 +2,10 @@
 
 Two frames, one in the other. What the inner one may load is its content security policy; where it may be led is the
 outer one's, which has no script (`frame-src`: a document's own policy does not bind its own navigation). What no policy
-of browsers covers yet is taken away before the first script of the output runs: WebRTC, and new frames in which
-there would be a fresh one (Trusted Types hold every way in which a text becomes markup; documents that come read are
-refused; and whatever gets into the page or a shadow of it is looked at before it can load).
+of browsers covers yet is taken away before the first script of the output runs: WebRTC; links, which look names up
+and connect ahead (a style sheet's becomes a style that imports it); and new frames in which there would be a fresh one
+(Trusted Types hold every way in which a text becomes markup; documents that come read are refused; and whatever gets
+into the page or a shadow of it is looked at before it can load).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _BOOT = r"""
   const TAGS = "iframe|frame|frameset|object|embed|portal|fencedframe|link|meta|base";
   const OTHERS = "|shadowrootmode|<!entity|<!attlist";
   const FRAMES = new RegExp("<\\/?(?:[^\\s<>\\/]*:)?(?:" + TAGS + ")(?=[\\s\\/>])" + OTHERS, "i");
-  const HELD = "iframe,frame,frameset,object,embed,portal,fencedframe,base,meta,link:not([rel=stylesheet])";
+  const HELD = "iframe,frame,frameset,object,embed,portal,fencedframe,base,meta,link";
   const SRCDOC = new RegExp("srcdoc", "i");
   // What the output's scripts may replace later is bound now.
   const bound = method => Function.prototype.call.bind(method);
@@ -48,7 +49,8 @@ _BOOT = r"""
     });
   }
   const gone = ["RTCPeerConnection", "webkitRTCPeerConnection", "mozRTCPeerConnection", "RTCDataChannel",
-    "RTCIceTransport", "WebTransport", "XSLTProcessor", "PresentationRequest", "open", "ShadowRealm"];
+    "RTCIceTransport", "WebTransport", "XSLTProcessor", "PresentationRequest", "open", "ShadowRealm",
+    "PaymentRequest", "MediaMetadata"];  // the browser itself loads what these two name
   for (const name of gone) {
     try { Object.defineProperty(window, name, {value: undefined, configurable: false, writable: false}); } catch {}
   }
@@ -85,9 +87,55 @@ _BOOT = r"""
     setKind(this, asked === "document" ? "text" : asked);
   }});
   fix(XMLHttpRequest.prototype, "responseXML", {get: () => null, set: undefined});
+  // A link acts as soon as it is in the page, before anybody can look: no script gets one.
+  const create = bound(Document.prototype.createElement), createIn = bound(Document.prototype.createElementNS);
+  const slice = bound(String.prototype.slice), lower = bound(String.prototype.toLowerCase);
+  const give = bound(Element.prototype.setAttribute), quoted = JSON.stringify, own = document;
+  const fill = bound(Object.getOwnPropertyDescriptor(Node.prototype, "textContent").set);
+  const SHEET = new RegExp("(^|\\s)stylesheet(\\s|$)", "i");
+  const sheet = () => {
+    const style = create(own, "style"), said = {__proto__: null, rel: "", href: ""};
+    const say = (name, value) => {
+      said[name] = value;
+      fill(style, exec(SHEET, said.rel) !== null && said.href ? `@import url(${quoted(said.href)});` : "");
+    };
+    for (const name of ["rel", "href"]) fix(style, name, {get: () => said[name], set: value => say(name, `${value}`)});
+    fix(style, "setAttribute", {writable: false, value(name, value) {
+      const key = lower(`${name}`);
+      if (key === "rel" || key === "href") say(key, `${value}`); else give(style, key, `${value}`);
+    }});
+    return style;
+  };
+  const isLink = name => {
+    let at = name.length;
+    while (at > 0 && name[at - 1] !== ":") at--;
+    return lower(slice(name, at)) === "link";
+  };
+  fix(Document.prototype, "createElement", {writable: false, value(name, options) {
+    const asked = `${name}`;
+    return isLink(asked) ? sheet() : create(this, asked);
+  }});
+  fix(Document.prototype, "createElementNS", {writable: false, value(space, name, options) {
+    const asked = `${name}`;
+    return isLink(asked) ? sheet() : createIn(this, space === null ? null : `${space}`, asked);
+  }});
+  const define = bound(CustomElementRegistry.prototype.define);
+  fix(CustomElementRegistry.prototype, "define", {writable: false, value(name, kind) { define(this, name, kind); }});
+  const KEPT = new RegExp("^(?:innerHTML|outerHTML|insertAdjacentHTML|getHTML)$");
+  for (const where of [Element.prototype, ShadowRoot.prototype, Document.prototype, Document, Range.prototype]) {
+    for (const name of Object.getOwnPropertyNames(where)) {
+      // Whatever else makes elements of a text: not all of it is asked about by Trusted Types.
+      if (name.includes("HTML") && exec(KEPT, name) === null) delete where[name];
+    }
+  }
   const bytes = Uint8Array.from(atob(PAYLOAD), one => one.charCodeAt(0));
   const parsed = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "text/html");
   open = false;
+  for (const one of parsed.querySelectorAll("link[rel~=stylesheet i]")) {
+    const style = sheet();
+    for (const {name, value} of one.attributes) style.setAttribute(name, value);
+    one.replaceWith(style);
+  }
   sweep(parsed.documentElement);
   for (const name of ["lang", "class", "style"]) {
     const value = parsed.body.getAttribute(name);
