@@ -75,14 +75,31 @@ def _across_tags(names: str) -> str:
     return re.sub(r"(?<=[\w?])(?=\w)", f"{TAG_MARK}*+", names)
 
 
-_COMMANDS = re.compile(rf"\\(?:{_NAMES}|(?:{_BEGINNINGS})[a-zA-Z]*)(?![a-zA-Z])")
-_COMMANDS_ACROSS_TAGS = re.compile(
-    rf"\\{TAG_MARK}*+(?:(?:{_across_tags(_NAMES)})(?![a-zA-Z])|{_across_tags(_BEGINNINGS)})"
-)
-"""Whichever of the tags between and behind the letters part the text."""
-
 _SPACE = r"[\s\ufeff]*+"
 """What MathJax passes over between a command and its argument: what JavaScript takes for a space."""
+
+_COLOUR = r"\{[a-zA-Z0-9#.,!% -]{0,100}+\}"
+_COLOURS = {
+    "fcolorbox": rf"(?:\[[a-zA-Z]{{0,20}}+\]{_SPACE})?{_COLOUR}",
+    "definecolor": rf"\{{[a-zA-Z0-9_ -]{{1,100}}+\}}{_SPACE}\{{[a-zA-Z]{{1,20}}+\}}{_SPACE}{_COLOUR}",
+}
+"""Commands that put what they are told into a style, by what they may be told: a colour, which ends no declaration."""
+
+
+def _colours(*, across_tags: bool) -> str:
+    return "|".join(
+        rf"{_across_tags(name) if across_tags else name}(?![a-zA-Z])(?!{_SPACE}{plain})"
+        for name, plain in _COLOURS.items()
+    )
+
+
+_COMMANDS = re.compile(
+    rf"\\(?:(?:{_NAMES}|(?:{_BEGINNINGS})[a-zA-Z]*)(?![a-zA-Z])|{_colours(across_tags=False)})"
+)
+_COMMANDS_ACROSS_TAGS = re.compile(
+    rf"\\{TAG_MARK}*+(?:(?:{_across_tags(_NAMES)})(?![a-zA-Z])|{_across_tags(_BEGINNINGS)}|{_colours(across_tags=True)})"
+)
+"""Whichever of the tags between and behind the letters part the text."""
 
 _STYLED = re.compile(
     rf"(\\[a-zA-Z]{{1,40}}{_SPACE}[\[{{][^\[\]{{}}]{{0,300}}(?:url|image|image-set|src|element|cross-fade))"

@@ -38,6 +38,46 @@ def test_commands_of_mathjax_that_take_more_than_mathematics_are_texts(command: 
     )
 
 
+@pytest.mark.parametrize(
+    "formula",
+    [
+        r"\fcolorbox{red;position:fixed;inset:0}{white}{x}",
+        r"\fcolorbox {red;position:fixed}{white}{x}",
+        r"\fcolorbox[named]{red;position:fixed}{white}{x}",
+        r"\fcolorbox{{red;position:fixed}}{white}{x}",
+        r"\fcolorbox{\mine}{white}{x}",
+        r"\definecolor{a}{named}{red;position:fixed}\fcolorbox{a}{white}{x}",
+        r"\let\box=\fcolorbox \box{red;position:fixed}{white}{x}",
+        r"\def\box{\fcolorbox}\box{red;position:fixed}{white}{x}",
+    ],
+)
+def test_a_colour_brings_no_other_style_with_it(formula: str) -> None:
+    for made in (
+        markdown.latex(f"${formula}$"),
+        markdown.latex_in_html(f"<p>${formula}$</p>"),
+        markdown.filtered(f"${formula}$")[0],
+    ):
+        assert "\\text" in made
+        assert "\\fcolorbox{red;" not in made.replace(" ", "")
+    for spelled in (formula.replace("box", "b<wbr>ox"), formula.replace(";", "&#59;")):
+        made = markdown.latex_in_html(f"<p>${spelled}$</p>")
+        assert "\\text" in made or "\\\u200b" in made
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        r"\fcolorbox{red}{#ffeeaa}{x; y: z}",
+        r"\fcolorbox[rgb]{1,0,.5}{0.9, 0.9, 1}{x}",
+        r"\definecolor{mine}{HTML}{FFAA00}\color{mine}x",
+        r"\textcolor{red!50}{x}, \colorbox{yellow}{y}",
+    ],
+)
+def test_colours_stay(formula: str) -> None:
+    assert markdown.latex(f"${formula}$") == f"${formula}$"
+    assert markdown.latex_in_html(f"<p>${formula}$</p>") == f"<p>${formula}$</p>"
+
+
 def test_an_argument_of_an_unknown_command_loads_nothing() -> None:
     assert markdown.latex("\\box[background:url(//a.b)]{x}") == "\\box[background:url\u200b(//a.b)]{x}"
     for space in (" " * 9, "\ufeff", "\u3000"):
