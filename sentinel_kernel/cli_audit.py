@@ -96,6 +96,8 @@ def _path(arguments: argparse.Namespace) -> str:
     settings = read_audit_settings(os.environ)
     if settings.problem:
         print(f"{settings.problem} Kernels record nothing. {settings.remedy}", file=sys.stderr)
+    for doubt in settings.doubts:
+        print(doubt, file=sys.stderr)
     if arguments.database:
         return os.path.abspath(str(arguments.database))
     return settings.path or default_path(os.environ)
@@ -236,8 +238,9 @@ def _check_anchor(connection: sqlite3.Connection, anchor: str, found: chain.Veri
 def _prune(arguments: argparse.Namespace) -> int:
     settings = read_audit_settings(os.environ)
     path = _path(arguments)
-    if settings.problem and (arguments.days is None or arguments.bytes is None):
-        raise SentinelError(settings.problem, f"{settings.remedy} Or give both --days and --bytes.")
+    why = settings.problem or " ".join(settings.doubts)
+    if why and (arguments.days is None or arguments.bytes is None):
+        raise SentinelError(why, f"{settings.remedy} Give both --days and --bytes, or mend the variable.".strip())
     days = settings.days if arguments.days is None else arguments.days
     most = settings.maximum_bytes if arguments.bytes is None else arguments.bytes
     if not 0 <= days < math.inf or most < 0:

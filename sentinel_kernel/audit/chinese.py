@@ -13,11 +13,17 @@ _SENTENCES = (
         r"(\w+) must be an absolute path, not (.*): the audit's database is below it\.",
         r"\1 必须是绝对路径，而不是 \2：审计数据库位于其下。",
     ),
-    (r"(\w+) can't be understood: (.*) is no number of days\.", r"无法理解 \1：\2 不是天数。"),
-    (r"(\w+) can't be understood: (.*) is no size\.", r"无法理解 \1：\2 不是大小。"),
     (
-        r"SENTINEL_AUDIT_ALERT must be syslog or an https:// or http:// address\.",
-        r"SENTINEL_AUDIT_ALERT 必须是 syslog 或 https://、http:// 地址。",
+        r"(\w+) can't be understood: (.*) is no number of days \(such as 90\)\. No row is deleted for its age\.",
+        r"无法理解 \1：\2 不是天数（例如 90）。在此期间不会因时间而删除任何记录。",
+    ),
+    (
+        r"(\w+) can't be understood: (.*) is no size \(such as 256M\)\. The audit may take any room\.",
+        r"无法理解 \1：\2 不是大小（例如 256M）。在此期间审计占用的空间不受限制。",
+    ),
+    (
+        r"SENTINEL_AUDIT_ALERT must be syslog or an https:// or http:// address, not (.*)\. Nobody is alerted\.",
+        r"SENTINEL_AUDIT_ALERT 必须是 syslog 或 https://、http:// 地址，而不是 \1。在此期间不会发出任何告警。",
     ),
     (
         r"The audit's database would lie in (.*), where the notebook's folder is too: cells could read it\.",
@@ -26,12 +32,6 @@ _SENTENCES = (
     (r"The audit's writer process ended\.", r"审计的写入进程已结束。"),
     (r"No process can be made: (.*)\.", r"无法创建进程：\1。"),
     (r"The head of the audit's chain is damaged\.", r"审计链的链首已损坏。"),
-    (r"Set (\w+) to a number of days such as 90\.", r"请将 \1 设为天数，例如 90。"),
-    (r"Set (\w+) to a size such as 256M\.", r"请将 \1 设为大小，例如 256M。"),
-    (
-        r"Set SENTINEL_AUDIT_ALERT to one of them, or to off\.",
-        r"请将 SENTINEL_AUDIT_ALERT 设为其中之一，或设为 off。",
-    ),
     (r"Set (XDG_STATE_HOME|HOME) to an absolute path\.", r"请将 \1 设为绝对路径。"),
     (
         r"Set SENTINEL_AUDIT to a file in a folder of its own \(an absolute path\), or to off\.",

@@ -20,6 +20,9 @@ _MOST_DAYS = 36_500.0
 """A century: a time before it is no number that SQLite takes."""
 _BYTES = 256 << 20
 _LEAST_BYTES = 1 << 20
+_ALL_BYTES = 1 << 62
+_SHOWN = 12
+"""So much of an address that can't be one is told: what follows may be a secret."""
 REMEDY = "Set SENTINEL_AUDIT to a file in a folder of its own (an absolute path), or to off."
 """What to do where the database can't be where it was meant to be."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -35,38 +38,41 @@ class AuditSettings(Record):
     """"syslog", an http(s) address, or nothing."""
     problem: str = ""
     remedy: str = ""
+    doubts: tuple[str, ...] = ()
+    """Of what can't be understood though there is an audit, what is in force instead: nothing is deleted meanwhile."""
 
 
 def read_audit_settings(environment: Mapping[str, str]) -> AuditSettings:
-    """Return the settings; a word that can't be understood is a ``problem``, never another setting in silence."""
+    """Return the settings; what can't be understood is a ``problem`` or a doubt, never another setting in silence."""
     chosen = environment.get("SENTINEL_AUDIT", "").strip()
     if chosen.lower() in _OFF:
         return AuditSettings("")
     path = chosen or default_path(environment)
     if not os.path.isabs(path):
         return _relative(environment, chosen)
+    doubts = []
     try:
         days = read_days(environment.get("SENTINEL_AUDIT_DAYS") or str(_DAYS))
     except ValueError as error:
-        what = f"SENTINEL_AUDIT_DAYS can't be understood: {error}."
-        return AuditSettings(
-            "", problem=what, remedy="Set SENTINEL_AUDIT_DAYS to a number of days such as 90."
-        )
+        days = _MOST_DAYS
+        doubts.append(f"SENTINEL_AUDIT_DAYS can't be understood: {error} (such as 90). No row is deleted for its age.")
     try:
         maximum = read_bytes(environment.get("SENTINEL_AUDIT_BYTES") or str(_BYTES))
     except ValueError as error:
-        what = f"SENTINEL_AUDIT_BYTES can't be understood: {error}."
-        return AuditSettings("", problem=what, remedy="Set SENTINEL_AUDIT_BYTES to a size such as 256M.")
+        maximum = _ALL_BYTES
+        doubts.append(f"SENTINEL_AUDIT_BYTES can't be understood: {error} (such as 256M). The audit may take any room.")
     alert = environment.get("SENTINEL_AUDIT_ALERT", "").strip()
     if alert.lower() in ("", "off"):
         alert = ""
     elif alert != "syslog" and not alert.startswith(("https://", "http://")):
-        return AuditSettings(
-            "",
-            problem="SENTINEL_AUDIT_ALERT must be syslog or an https:// or http:// address.",
-            remedy="Set SENTINEL_AUDIT_ALERT to one of them, or to off.",
+        doubts.append(
+            f"SENTINEL_AUDIT_ALERT must be syslog or an https:// or http:// address, not {alert[:_SHOWN]!r}. "
+            "Nobody is alerted."
         )
-    return AuditSettings(os.path.normpath(path), days, max(maximum, _LEAST_BYTES), alert)
+        alert = ""
+    return AuditSettings(
+        os.path.normpath(path), days, max(maximum, _LEAST_BYTES), alert, doubts=tuple(doubts)
+    )
 
 
 def _relative(environment: Mapping[str, str], chosen: str) -> AuditSettings:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Notice = tuple[str, str]
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OF_AUDIT = frozenset({"SENTINEL_AUDIT_DAYS", "SENTINEL_AUDIT_BYTES", "SENTINEL_AUDIT_ALERT"})
 _SHOWN = 3
 """So many folders or names are told of one variable."""
 
@@ -29,6 +30,11 @@ def unusable_settings(settings: Settings, environment: Mapping[str, str]) -> lis
     """
     found = [*_language(environment), *_names(environment), *_ceiling(settings, environment)]
     found += _folders([path for path in _writable(environment) if not os.path.isabs(path)])
+    if not _OF_AUDIT.isdisjoint(environment):
+        from sentinel_kernel.audit.chinese import chinese  # noqa: PLC0415 - few set one
+        from sentinel_kernel.audit.place import read_audit_settings  # noqa: PLC0415
+
+        found += [(doubt, chinese(doubt)) for doubt in read_audit_settings(environment).doubts]
     if _names_a_store(environment):
         from sentinel_kernel.workspace.store import read_store_settings  # noqa: PLC0415 - few set one
 

@@ -58,6 +58,6 @@ def audit_folder(request: StartRequest) -> str:
     environment = {**os.environ, **request.audit}
     if request.audit.get(REQUIRED):
         beside = settings_beside(environment, request.workspace)
-        if beside.problem:
-            raise BootError("audit", 0, beside.problem, _LABS_AUDIT)
+        if why := beside.problem or " ".join(beside.doubts):
+            raise BootError("audit", 0, why, _LABS_AUDIT)
     return hidden_folder(read_audit_settings(environment))

@@ -56,12 +56,16 @@ def test_more_kinds_than_are_remembered_are_kept_until_reported_and_dropped_coun
 
 
 @pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e999", "1e400G"])
-def test_sizes_that_are_no_numbers_are_a_problem_with_words(value: str) -> None:
+def test_sizes_that_are_no_numbers_are_told_and_have_nothing_deleted(value: str) -> None:
     for name in ("SENTINEL_AUDIT_DAYS", "SENTINEL_AUDIT_BYTES"):
         settings = read_audit_settings({"HOME": "/home/ada", name: value})
-        assert settings.path == ""
-        assert name in settings.problem
-        assert name in settings.remedy
+        assert settings.path == "/home/ada/.local/state/sentinel-kernel/audit.db"
+        assert settings.problem == ""
+        assert name in settings.doubts[0]
+        assert len(settings.doubts) == 1
+        # What was to be kept is not known: all of it is.
+        kept = (settings.days, settings.maximum_bytes)
+        assert kept == ((36_500, 256 << 20) if name.endswith("DAYS") else (90, 1 << 62))
 
 
 def test_an_age_beyond_a_century_is_a_century_and_ends_no_writer(tmp_path: Path) -> None:
@@ -103,6 +107,9 @@ def test_a_lab_that_requires_the_audit_starts_no_sandbox_without(tmp_path: Path)
     assert "lab" in words["remedy_en"]
     assert "实验室" in words["remedy_zh"]
     assert "审计数据库" in words["cause_zh"]
+    mistyped = {**asked, REQUIRED: "on", "SENTINEL_AUDIT_DAYS": "3O"}
+    with pytest.raises(BootError, match="'3O' is no number of days"):
+        audit_folder(preparation.parse_start({**message, "workspace": "/nowhere", "audit": mistyped}))
     elsewhere = preparation.parse_start(
         {**message, "workspace": "/nowhere", "audit": {**asked, REQUIRED: "on"}}
     )
@@ -124,7 +131,9 @@ def test_what_the_notebook_shows_of_the_audit_has_chinese_words(tmp_path: Path) 
         ),
     ]
     for settings in problems:
-        for text in (settings.problem, settings.remedy):
+        texts = [text for text in (settings.problem, settings.remedy, *settings.doubts) if text]
+        assert texts
+        for text in texts:
             assert not chinese(text).isascii(), text
     for text in (REMEDY, "Restart the kernel.", "Move /a/b away; the next row makes a new one."):
         assert not chinese(text).isascii(), text

@@ -283,15 +283,16 @@ def test_settings_are_read_or_named_as_a_problem(tmp_path: Path) -> None:
         read_audit_settings({"SENTINEL_AUDIT": "/a/b.db", "SENTINEL_AUDIT_BYTES": "64MiB"}).maximum_bytes
         == 64 << 20
     )
+    settings = read_audit_settings({**home, "SENTINEL_AUDIT": "audit.db"})
+    assert (settings.path, bool(settings.problem), settings.doubts) == ("", True, ())
     for name, value in (
-        ("SENTINEL_AUDIT", "audit.db"),
         ("SENTINEL_AUDIT_DAYS", "soon"),
         ("SENTINEL_AUDIT_DAYS", "-1"),
         ("SENTINEL_AUDIT_BYTES", "lots"),
         ("SENTINEL_AUDIT_ALERT", "mail"),
     ):
         settings = read_audit_settings({**home, name: value})
-        assert (settings.path, bool(settings.problem)) == ("", True), name
+        assert (settings.path, settings.problem, len(settings.doubts)) == (default_path(home), "", 1), name
     beside = settings_beside({"SENTINEL_AUDIT": str(tmp_path / "audit.db")}, str(tmp_path / "work"))
     assert "cells could read it" in beside.problem
     assert settings_beside({"SENTINEL_AUDIT": str(tmp_path / "a" / "audit.db")}, str(tmp_path / "work")).path
