@@ -200,12 +200,20 @@ def artifacts(path: str, files: int, left_out: int = 0) -> Words:
 def _nothing_saved(path: str, left_out: int) -> Words:
     """Return the words for a sandbox of which only a list is kept: of what was deleted, or could not be saved."""
     if left_out:
+        what, them = (f"None of the sandbox's {left_out} changed files", "them")
+        if left_out == 1:
+            what, them = "What the sandbox changed", "it"
+        could = "could not" if left_out == 1 else "could"
         return Words(
-            f"None of the sandbox's {left_out} changed files could be saved; nothing of them was written to the "
-            "folder itself.",
+            f"{what} {could} be saved; nothing of {them} was written to the folder itself.",
             f"沙箱中改动过的 {left_out} 个文件均未能保存，也未写入原文件夹。",
-            f"manifest.json in {path} says which, and why.",
-            f"{path} 中的 manifest.json 说明了是哪些文件及原因。",
+            f"manifest.json in {path} says which, and why."
+            if path
+            else "Nothing can be written where files of ended sandboxes are saved (SENTINEL_ARTIFACTS): look at that "
+            "disk's room and rights.",
+            f"{path} 中的 manifest.json 说明了是哪些文件及原因。"
+            if path
+            else "无法写入保存已结束沙箱文件的位置（SENTINEL_ARTIFACTS）：请检查该磁盘的空间和权限。",
         )
     return Words(
         "Files were deleted in the sandbox alone: in the notebook's folder itself they are still there.",

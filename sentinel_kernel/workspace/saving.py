@@ -163,8 +163,8 @@ def save(
                     "deleted": deleted,
                 }
             )
-    if not result.path and result.deleted:
-        result.path = target
+    if not result.path and (result.deleted or result.left_out):
+        result.path = target  # the manifest alone: it says what there was, and why it is not there
     if result.path:
         finish(result, os.path.join(settings.folder, name), sources[0].path, folders, kernel)
     if part and result.path and not result.left_out:
@@ -195,6 +195,8 @@ def finish(result: Salvaged, target: str, workspace: str, folders: list[dict[str
         os.rename(part, target)
     except OSError as error:
         result.skip(MANIFEST, error.strerror or "error")
+        if not result.files:
+            result.path = ""
     else:
         result.path = target
 

@@ -11,6 +11,7 @@ from sentinel_kernel.kernel.words import artifacts
     ("files", "left_out", "english", "chinese"),
     [
         (0, 0, "Files were deleted in the sandbox alone", "只在沙箱中被删除"),
+        (0, 1, "What the sandbox changed could not be saved; nothing of it was", "1 个文件均未能保存"),
         (0, 3, "None of the sandbox's 3 changed files could be saved", "3 个文件均未能保存"),
         (1, 0, "The sandbox's one changed file was saved in /store/x", "1 个文件已保存到 /store/x"),
         (4, 2, "4 changed files were saved in /store/x; 2 more could not be", "另有 2 个未能保存"),
@@ -25,6 +26,15 @@ def test_saved_files_are_spoken_of_where_there_are_any(
     said = told.message_en + told.message_zh + told.hint_en + told.hint_zh
     assert "/store/x" in said
     assert " 0 " not in said
+
+
+@pytest.mark.parametrize("left_out", [1, 3])
+def test_where_nothing_can_be_saved_at_all_no_place_is_named(left_out: int) -> None:
+    told = artifacts("", 0, left_out)
+    assert "manifest" not in told.hint_en + told.hint_zh
+    assert "SENTINEL_ARTIFACTS" in told.hint_en
+    assert "SENTINEL_ARTIFACTS" in told.hint_zh
+    assert "  " not in told.message_en + told.hint_en
 
 
 @pytest.mark.parametrize(("files", "left_out"), [(1, 0), (4, 2), (0, 3)])

@@ -69,6 +69,24 @@ def test_a_share_of_the_stores_file_system_stays_free(
     assert (result.files, result.skipped) == (0, ["'a': too little space would be left for others"])
 
 
+def test_of_a_link_alone_the_manifest_says_why_it_is_not_there(layer: Path, tmp_path: Path) -> None:
+    (layer / "link").symlink_to("deep")
+    result = saved(layer, tmp_path / "store")
+    assert (result.files, result.left_out) == (0, 1)
+    manifest = json.loads((Path(result.path) / "manifest.json").read_text())
+    assert manifest["skipped"] == result.skipped
+    assert "link" in result.skipped[0]
+    assert open_words(str(tmp_path / "store"), "kernel") == [(result.path, 0, 1)]
+
+
+def test_where_not_even_that_can_be_written_no_place_is_named(layer: Path, tmp_path: Path) -> None:
+    (layer / "link").symlink_to("deep")
+    (tmp_path / "store").write_text("a file")
+    result = saved(layer, tmp_path / "store")
+    assert (result.path, result.files) == ("", 0)
+    assert result.left_out
+
+
 def test_holes_count_where_the_store_would_fill_them(
     layer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
