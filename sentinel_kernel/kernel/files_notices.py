@@ -1,8 +1,9 @@
 """What a cell's end tells of files: that some are held, were saved, changed on both sides; each once, in the cell.
 
-Where nobody is there to read it (nbclient, papermill) it goes to the log alone: what such a run saves is the same
-each time. What is held is said again by the gauge alone, and the notice of it goes when nothing is. What is found out
-behind a cell's idle, where no frontend shows it any more, is shown in the next cell.
+Where nobody can be asked (nbclient, papermill) what was saved goes to the log alone: it is the same each time. What
+is not, as files that are held, stands in the cell there too, or a result would be missing without a word. What is held
+is said again by the gauge alone, and the notice of it goes when nothing is. What is found out behind a cell's idle,
+where no frontend shows it any more, is shown in the next cell.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sentinel_kernel.kernel.wire import Json, Part
     from sentinel_kernel.kernel.words import Words
 
+_NOT_SAVED = ("conflicts", "failed", "risk", "not looked at")
 _MOST_REMEMBERED = 1000
 _SHOWN_PATHS = 8
 _MOST_OWN_FOLDERS = 8
@@ -118,21 +120,19 @@ class FilesNotices:
 
     def show_late(self, cell: Cell) -> None:
         """Show in ``cell``, which has just begun, what was told behind the idle of the one before."""
-        if not cell.silent and cell.allow_stdin:
-            late, self._late = self._late, []
-            for about, words, paths, count in late:
-                self._show_in(cell, words, paths, count, about)
+        shown = [late for late in self._late if _is_for(cell, late[0])]
+        self._late = [late for late in self._late if late not in shown]
+        for about, words, paths, count in shown:
+            self._show_in(cell, words, paths, count, about)
 
     def hand_over(self, cell: Cell) -> None:
         """Put that among the pages of ``cell``, which the host is about to answer itself.
 
         Not that files are held, which is taken away again: pages stay.
         """
-        if not cell.silent and cell.allow_stdin:
-            for about, words, paths, count in self._late:
-                if not _says_held(about):
-                    cell.displays.append(self._bundle(words, paths, count))
-            self._late = [late for late in self._late if _says_held(late[0])]
+        handed = [late for late in self._late if _is_for(cell, late[0]) and not _says_held(late[0])]
+        self._late = [late for late in self._late if late not in handed]
+        cell.displays += [self._bundle(words, paths, count) for _, words, paths, count in handed]
 
     def _show(self, words: Words, paths: list[str], count: int, about: str) -> bool:
         """Show a notice in the newest cell, or the next one; False where nobody is there to see it."""
@@ -140,7 +140,7 @@ class FilesNotices:
         if about not in self._logged:
             self._logged.add(about)
             log(words.message("en"))
-        if cell is None or cell.silent or not cell.allow_stdin:
+        if cell is None or not _is_for(cell, about):
             return False
         if cell.idle:
             self._late.append((about, words, paths, count))
@@ -161,6 +161,12 @@ class FilesNotices:
         if paths:
             _name(bundle, paths, count, chinese=language == "zh")
         return bundle
+
+
+def _is_for(cell: Cell, about: str) -> bool:
+    """Tell whether a notice is shown in ``cell``: who can't be asked reads of what is not saved alone."""
+    lost = _says_held(about) or about.startswith(_NOT_SAVED)
+    return not cell.silent and (cell.allow_stdin or (lost and not cell.client_answers))
 
 
 def _says_held(about: str) -> bool:

@@ -120,7 +120,7 @@ def test_what_is_found_out_behind_a_cells_idle_is_shown_in_the_next_one(
     assert (work / "x.csv").read_text() == "x"
 
 
-def test_without_a_person_a_cells_outputs_are_its_own_and_what_asks_is_refused(
+def test_without_a_person_a_cell_tells_of_what_is_not_saved_alone_and_what_asks_is_refused(
     talk: Conversation, work: Path
 ) -> None:
     (work / "kept.txt").write_text("the host's")
@@ -128,7 +128,10 @@ def test_without_a_person_a_cells_outputs_are_its_own_and_what_asks_is_refused(
     listed = talk.run("%sentinel_files")
     assert "kept.txt  changed" in shown(listed)
     assert (work / "result.csv").read_text() == "a,b\n1,2\n"
-    assert [kind for kind in cell.kinds if kind not in ("busy", "idle")] == ["execute_input"]
+    assert [kind for kind in cell.kinds if kind not in ("busy", "idle")] == ["execute_input", "display_data"]
+    assert "one file that cells changed is held in the sandbox" in shown(cell).lower()
+    saved = talk.run(writes("more.csv", "a,b\n1,2\n"))
+    assert [kind for kind in saved.kinds if kind not in ("busy", "idle")] == ["execute_input"]
     refused = talk.run("%sentinel_commit kept.txt")
     assert refused.content["ename"] == "FilesError"
     assert "nobody can be asked here" in refused.content["evalue"]

@@ -236,10 +236,15 @@ def test_all_that_comes_behind_one_idle_is_shown_in_the_next_cell() -> None:
             assert path in said
 
 
-def test_where_nobody_reads_along_nothing_is_put_into_the_outputs(capfd: pytest.CaptureFixture[str]) -> None:
+def test_where_nobody_reads_along_what_is_not_saved_alone_is_put_into_the_outputs(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     bench = Bench(lambda _fields: {}, person="")
     bench.tell(ended(held=1, bytes=1, committed=["a"], committed_count=1, conflicts=["b"], conflict_count=1))
-    assert bench.shown == []
+    told = [bundle["text/plain"] for _, bundle, _ in bench.shown]
+    assert len(told) == 2
+    assert "changed on both sides" in told[0]
+    assert "held in the sandbox" in told[1]
     assert "held in the sandbox" in capfd.readouterr().err
     assert bench.files.held == (1, 1)
 
