@@ -12,6 +12,7 @@ from sentinel_kernel.mcp.kernel_pool import DEFAULT_KERNEL
 from sentinel_kernel.mcp.notebook_document import CodeCell, read_cells
 from sentinel_kernel.mcp.plain_text import clean_json
 from sentinel_kernel.mcp.running_tools import Answer
+from sentinel_kernel.policy.cell_source import parses
 from sentinel_kernel.policy.dangerous import DangerousNotebook
 from sentinel_kernel.policy.repair_advice import (
     UnknownError,
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 _SWITCH = "%sentinel_profile"
+_NO_CELL = (
+    "original_code does not parse as a cell, so none is returned: give the whole cell. For a whole one:",
+    "original_code 无法作为单元格解析，因此未返回代码：请给出完整的单元格。对于完整的单元格：",
+)
 
 
 class RepairTools:
@@ -112,6 +117,9 @@ class RepairTools:
         repaired = (
             f"{repair.magic}\n{changed}" if repair.magic is not None and repair.code is None else changed
         )
+        hint = repair.why.zh if self._language == "zh" else repair.why.en
+        if helps and not parses(repaired):
+            helps, hint = False, f"{_NO_CELL[self._language == 'zh']} {hint}"
         findings: list[Json] = []
         if helps:
             words = (repair.magic or "").split() if repair.code is None else []
@@ -122,7 +130,7 @@ class RepairTools:
             "repaired_code": repaired if helps else None,
             "profile": profile,
             "preflight": findings,
-            "hint": repair.why.zh if self._language == "zh" else repair.why.en,
+            "hint": hint,
         }
 
     def _violation(self, identifier: object) -> Violation | None:

@@ -61,7 +61,7 @@ _ALL = (
     ),
     Cause(
         "path_denied", "path", "The path is shown, but covered, or not readable because of the sandbox.",
-        ("process", "machine"),
+        ("process", "machine", "secret"),
     ),
     Cause("folder_rename", "path", "A folder of the host can't be renamed where changes are held (EXDEV)."),
     Cause(

@@ -69,6 +69,8 @@ _OF_ERRNOS = {
     errno_numbers.EHOSTUNREACH: "network_unreachable",
     errno_numbers.ENOSYS: "call_absent",
 }
+_ERRNO_OF = {cause: number for number, cause in reversed(list(_OF_ERRNOS.items()))}
+"""The errno by which each is known first."""
 
 
 class Repair(Record):
@@ -239,7 +241,8 @@ def _occurrence(cause: str, leeway: Leeway, profile: str, path: str | None) -> V
         cause, "path"
     )
     subject = (kind, path) if path else None
-    made = make_occurrence(cause, id=_ID, profile=profile, rule="", time_ms=0, subject=subject)
+    number = _ERRNO_OF.get(cause)
+    made = make_occurrence(cause, id=_ID, profile=profile, rule="", time_ms=0, subject=subject, errno=number)
     if cause not in TYPED:
         return made
     _, field, unit = TYPED[cause]

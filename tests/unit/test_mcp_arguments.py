@@ -67,6 +67,34 @@ def test_a_repair_is_asked_for_by_the_violation_alone_or_by_the_call(
         asyncio.run(tools.suggest_repair(job, code))
 
 
+@pytest.mark.parametrize(("language", "words"), [("en", "does not parse"), ("zh", "无法作为单元格解析")])
+def test_no_repair_is_returned_that_does_not_parse(
+    language: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of a cell stays one with a line on top of it."""
+    check: Any = SimpleNamespace(known_profile=str, found=lambda *_: [])
+    pool: Any = SimpleNamespace(kernels=[])
+    profiles: Any = SimpleNamespace(settings=dict)
+    tools = repair_tools.RepairTools(pool, profiles, check, Recent(), language)
+    leeway = Leeway(profiles=tuple(map(load_profile, ("strict", "datascience"))))
+    monkeypatch.setattr(repair_tools, "leeway_in_force", lambda *_: leeway)
+    job = cast("Job", SimpleNamespace(can_ask=True))
+
+    def told(code: str) -> Any:
+        asked = {"original_code": code, "syscall": "socket", "profile": "strict"}
+        return asyncio.run(tools.suggest_repair(job, asked)).content
+
+    server = "import socket\ns = socket.create_server(('127.0.0.1', 0))"
+    whole = told(server)
+    assert whole["repaired_code"] == f"%sentinel_profile datascience\n{server}"
+    part = told(f"{server}\nwith s:")
+    assert part["repaired_code"] is None
+    assert words in part["hint"]
+    assert whole["hint"] in part["hint"]
+    below_a_magic = told(f"%%time\n{server}")["repaired_code"]
+    assert below_a_magic == f"%sentinel_profile datascience\n%%time\n{server}"
+
+
 def test_a_tool_that_fails_on_what_it_was_given_answers_with_an_error() -> None:
     """The model reads it, and the server goes on; the message holds no word of what was given."""
 

@@ -31,6 +31,29 @@ LEEWAY = Leeway(
 )
 
 
+@pytest.mark.parametrize("path", ["~/.ssh/id_rsa", "/home/u/.aws/credentials", "/etc/shadow"])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.ENOENT])
+def test_nobody_is_told_to_bring_a_secret_into_the_sandbox(path: str, number: int) -> None:
+    told = translate_error(LEEWAY, errno=number, path=path)
+    assert told.hint.en == "What lies there is kept from cells on purpose: do without it."
+    assert "有意不对单元格开放" in told.hint.zh
+    assert told.remedies == ()
+    plain = translate_error(LEEWAY, errno=number, path="/home/u/rivers.csv")
+    assert "opy what the cell needs" in plain.hint.en
+
+
+@pytest.mark.parametrize("cause", sorted(set(CAUSES) - {"call"}))
+def test_no_words_have_an_empty_place(cause: str) -> None:
+    for path in (None, "/opt/x"):
+        told = suggest_repair(cause, "open('/opt/x', 'w')", LEEWAY, path=path)
+        for text in (told.why.en, told.why.zh):
+            assert not any(gap in text for gap in (" ()", "（）", "  ", "''", "“”")), text
+    for call in ("openat", "mkdir", "unlink"):
+        message = translate_error(LEEWAY, syscall=call, path="/opt/x").message
+        assert "(EROFS)" in message.en
+        assert "（EROFS）" in message.zh
+
+
 @pytest.mark.parametrize(
     ("what", "code", "changed", "magic"),
     [
