@@ -19,8 +19,8 @@ _ANSWER = (
 class RecordingListener:
     """Listens on loopback.
 
-    ``requests`` are the first lines that came, ``datagrams`` how many came by UDP, ``connections`` how many by TCP, those
-    that said nothing included.
+    ``requests`` are the first lines that came, ``datagrams`` how many came by UDP, ``connections`` how many by TCP:
+    those that said nothing are among them.
     """
 
     def __init__(self) -> None:
