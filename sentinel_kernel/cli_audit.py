@@ -240,7 +240,9 @@ def _prune(arguments: argparse.Namespace) -> int:
     path = _path(arguments)
     why = settings.problem or " ".join(settings.doubts)
     if why and (arguments.days is None or arguments.bytes is None):
-        raise SentinelError(why, f"{settings.remedy} Give both --days and --bytes, or mend the variable.".strip())
+        raise SentinelError(
+            why, f"{settings.remedy} Give both --days and --bytes, or mend the variable.".strip()
+        )
     days = settings.days if arguments.days is None else arguments.days
     most = settings.maximum_bytes if arguments.bytes is None else arguments.bytes
     if not 0 <= days < math.inf or most < 0:

@@ -55,12 +55,16 @@ def read_audit_settings(environment: Mapping[str, str]) -> AuditSettings:
         days = read_days(environment.get("SENTINEL_AUDIT_DAYS") or str(_DAYS))
     except ValueError as error:
         days = _MOST_DAYS
-        doubts.append(f"SENTINEL_AUDIT_DAYS can't be understood: {error} (such as 90). No row is deleted for its age.")
+        doubts.append(
+            f"SENTINEL_AUDIT_DAYS can't be understood: {error} (such as 90). No row is deleted for its age."
+        )
     try:
         maximum = read_bytes(environment.get("SENTINEL_AUDIT_BYTES") or str(_BYTES))
     except ValueError as error:
         maximum = _ALL_BYTES
-        doubts.append(f"SENTINEL_AUDIT_BYTES can't be understood: {error} (such as 256M). The audit may take any room.")
+        doubts.append(
+            f"SENTINEL_AUDIT_BYTES can't be understood: {error} (such as 256M). The audit may take any room."
+        )
     alert = environment.get("SENTINEL_AUDIT_ALERT", "").strip()
     if alert.lower() in ("", "off"):
         alert = ""
