@@ -38,7 +38,8 @@ $(STAMP): pyproject.toml $(wildcard kernelspec/*)
 # A notebook from elsewhere names a kernel of its own, most python3: where it is not offered, JupyterLab takes this one.
 run: $(STAMP) ## JupyterLab with "Python 3 (Sentinel)" for every notebook (DIR=folder, ARGS=more options)
 	folder="$$(cd "$$(echo "$(DIR)" | sed "s|^~|$$HOME|")" && pwd)" && $(BIN)/jupyter lab --MultiKernelManager.default_kernel_name=sentinel \
-		--KernelSpecManager.allowed_kernelspecs=sentinel --ServerApp.root_dir="$$folder" $(AS_ROOT) $(ARGS)
+		--KernelSpecManager.allowed_kernelspecs=sentinel --ServerApp.root_dir="$$folder" \
+		--ServerApp.tornado_settings="{'headers': {'X-DNS-Prefetch-Control': 'off'}}" $(AS_ROOT) $(ARGS)
 
 demo: $(STAMP) ## execute notebooks/tour.ipynb in the terminal and show what it shows
 	$(BIN)/python notebooks/run_tour.py

@@ -45,6 +45,8 @@ c.KernelSpecManager.allowed_kernelspecs = set(ALLOWED)
 c.KernelSpecManager.ensure_native_kernel = False
 c.MappingKernelManager.default_kernel_name = {default!r}
 c.ServerApp.terminals_enabled = False
+# Some browsers look up the hosts of a page's links before anybody clicks one, which tells of what is in their names.
+c.ServerApp.tornado_settings = {{"headers": {{"X-DNS-Prefetch-Control": "off"}}}}
 c.ContentsManager.allow_hidden = False
 c.LabApp.extension_manager = "readonly"
 '''

@@ -258,6 +258,13 @@ def test_there_are_no_terminals(server: LabServer) -> None:
     assert server.call("POST", "/api/terminals")[0] == 404
 
 
+def test_pages_have_no_hosts_of_links_looked_up(server: LabServer) -> None:
+    address = f"http://127.0.0.1:{server.port}/lab?token={server.token}"
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        assert answer.headers["X-DNS-Prefetch-Control"] == "off"
+        assert "frame-ancestors 'self'" in answer.headers["Content-Security-Policy"]
+
+
 def test_submission_that_names_python3_is_graded_in_the_sandbox(server: LabServer, tmp_path: Path) -> None:
     cell = {
         "cell_type": "code",
