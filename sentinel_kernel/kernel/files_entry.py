@@ -35,6 +35,8 @@ class FilesEntry:
         self._host = host
         self._files: Files | None = None
         self._notices: FilesNotices | None = None
+        self._person = False
+        """A client that can be asked has run a cell."""
         self._held = (0, 0)
         self._generation = 0
         self._own: Json = {}
@@ -71,11 +73,13 @@ class FilesEntry:
 
     def show_late(self, cell: Cell) -> None:
         """Show in ``cell``, which has just begun, what was told behind the end of the last one."""
+        self._person |= cell.client_answers
         if self._notices is not None:
             self._notices.show_late(cell)
 
     def hand_over(self, cell: Cell) -> None:
         """Put that among the pages of ``cell``, which the host is about to answer itself."""
+        self._person |= cell.client_answers
         if self._notices is not None:
             self._notices.hand_over(cell)
 
@@ -140,7 +144,7 @@ class FilesEntry:
         if self._notices is None:
             from sentinel_kernel.kernel.files_notices import FilesNotices  # noqa: PLC0415 - for cells that write
 
-            self._notices = FilesNotices(self._host)
+            self._notices = FilesNotices(self._host, lambda: self._person)
         if "fault" in event:
             self._notices.not_looked_at(str(event["fault"]))
             return

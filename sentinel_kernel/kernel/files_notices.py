@@ -15,6 +15,8 @@ from sentinel_kernel.kernel import files_words, rendering, store_words
 from sentinel_kernel.kernel.log import log
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sentinel_kernel.kernel.cells import Cell
     from sentinel_kernel.kernel.host import Host
     from sentinel_kernel.kernel.wire import Json, Part
@@ -30,9 +32,13 @@ _MOST_OWN_FOLDERS = 8
 class FilesNotices:
     """Shows the notices of one host; a new sandbox does not begin them anew."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, has_person: Callable[[], bool]) -> None:
+        """Show notices of ``host``; ``has_person`` tells whether a client that can be asked has run a cell."""
         self._host = host
+        self._has_person = has_person
         self._said: set[str] = set()
+        self._said_alone: set[tuple[str, tuple[str, ...]]] = set()
+        """What clients that can't be asked were shown, with its paths: a person who comes later is told too."""
         self._logged: set[str] = set()
         self._held_at: list[tuple[str, Part]] = []
         """Where it stands that files are held: display id, and the header of the cell's request."""
@@ -92,6 +98,7 @@ class FilesNotices:
 
     def nothing_held(self) -> None:
         """Take the notice that files are held away again: it is not so any more."""
+        self._said_alone = {told for told in self._said_alone if not _says_held(told[0])}
         # What nobody has seen is said when files are held again.
         self._said.difference_update(about for about, *_ in self._late if _says_held(about))
         self._late = [late for late in self._late if not _says_held(late[0])]
@@ -120,7 +127,7 @@ class FilesNotices:
 
     def show_late(self, cell: Cell) -> None:
         """Show in ``cell``, which has just begun, what was told behind the idle of the one before."""
-        shown = [late for late in self._late if _is_for(cell, late[0])]
+        shown = [late for late in self._late if self._is_for(cell, late[0])]
         self._late = [late for late in self._late if late not in shown]
         for about, words, paths, count in shown:
             self._show_in(cell, words, paths, count, about)
@@ -130,9 +137,18 @@ class FilesNotices:
 
         Not that files are held, which is taken away again: pages stay.
         """
-        handed = [late for late in self._late if _is_for(cell, late[0]) and not _says_held(late[0])]
+        handed = [late for late in self._late if self._is_for(cell, late[0]) and not _says_held(late[0])]
         self._late = [late for late in self._late if late not in handed]
         cell.displays += [self._bundle(words, paths, count) for _, words, paths, count in handed]
+
+    def _is_for(self, cell: Cell, about: str) -> bool:
+        """Tell whether a notice is shown in ``cell``: who can't be asked reads of what is not saved alone.
+
+        Not where there is a person beside, whose next cell that notice is for.
+        """
+        lost = _says_held(about) or about.startswith(_NOT_SAVED)
+        alone = lost and not cell.client_answers and not self._has_person()
+        return not cell.silent and (cell.allow_stdin or alone)
 
     def _show(self, words: Words, paths: list[str], count: int, about: str) -> bool:
         """Show a notice in the newest cell, or the next one; False where nobody is there to see it."""
@@ -140,13 +156,18 @@ class FilesNotices:
         if about not in self._logged:
             self._logged.add(about)
             log(words.message("en"))
-        if cell is None or not _is_for(cell, about):
+        if cell is None or not self._is_for(cell, about):
             return False
+        if not cell.allow_stdin:
+            told = about, tuple(paths)
+            if told in self._said_alone:
+                return False
+            self._said_alone = {told, *list(self._said_alone)[:_MOST_REMEMBERED]}
         if cell.idle:
             self._late.append((about, words, paths, count))
         else:
             self._show_in(cell, words, paths, count, about)
-        return True
+        return cell.allow_stdin
 
     def _show_in(self, cell: Cell, words: Words, paths: list[str], count: int, about: str) -> None:
         host = self._host
@@ -161,12 +182,6 @@ class FilesNotices:
         if paths:
             _name(bundle, paths, count, chinese=language == "zh")
         return bundle
-
-
-def _is_for(cell: Cell, about: str) -> bool:
-    """Tell whether a notice is shown in ``cell``: who can't be asked reads of what is not saved alone."""
-    lost = _says_held(about) or about.startswith(_NOT_SAVED)
-    return not cell.silent and (cell.allow_stdin or (lost and not cell.client_answers))
 
 
 def _says_held(about: str) -> bool:

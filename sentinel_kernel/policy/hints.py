@@ -137,8 +137,8 @@ def _as_done(
         return replace(violation, values={**violation.values, "does": "inside"})
     if violation.cause == "path_read_only" and read_only:
         return replace(violation, values={**violation.values, **read_only})
-    told = violation.values.get("does")
-    if violation.cause == "path_denied" and not told and subject is not None and is_secret(subject.text):
+    plain = not violation.values.get("does")
+    if violation.cause == "path_denied" and plain and subject is not None and is_secret(subject.text):
         return replace(violation, values={**violation.values, "does": "secret"})
     if violation.cause != "path_hidden":
         return violation

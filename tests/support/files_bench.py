@@ -37,7 +37,11 @@ class Bench:
         self._answer = answer
         self._person = person
         self.cell = SimpleNamespace(
-            request=SimpleNamespace(header=b"{}"), silent=False, idle=False, allow_stdin=bool(person)
+            request=SimpleNamespace(header=b"{}"),
+            silent=False,
+            idle=False,
+            allow_stdin=bool(person),
+            client_answers=bool(person),
         )
         host: Any = SimpleNamespace(
             settings=SimpleNamespace(

@@ -247,6 +247,16 @@ def test_where_nobody_reads_along_what_is_not_saved_alone_is_put_into_the_output
     assert "held in the sandbox" in told[1]
     assert "held in the sandbox" in capfd.readouterr().err
     assert bench.files.held == (1, 1)
+    bench.tell(ended(held=1, bytes=1, conflicts=["b"], conflict_count=1))
+    assert len(bench.shown) == 2
+    # Who can be asked, and comes later, is told as well; with somebody there what runs beside is not.
+    bench.cell.allow_stdin = bench.cell.client_answers = True
+    bench.files.show_late(bench.cell)
+    bench.tell(ended(held=1, bytes=1, conflicts=["b"], conflict_count=1))
+    assert len(bench.shown) == 4
+    bench.cell.allow_stdin = bench.cell.client_answers = False
+    bench.tell(ended(held=2, bytes=1, conflicts=["c"], conflict_count=2))
+    assert len(bench.shown) == 4
 
 
 def test_saved_files_failures_and_conflicts_are_each_told_once_with_names_beside_the_words() -> None:
