@@ -15,9 +15,9 @@ from waiting import wait_until
 from sentinel_kernel.kernel.filtering.frame import framed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import BrowserContext
+    from playwright.sync_api import BrowserContext, Page
 
 pytestmark = pytest.mark.browser
 
@@ -160,6 +160,11 @@ def test_a_frame_connects_nowhere(eager: BrowserContext, way: str) -> None:
     assert _connections(eager, way, filtered=True) == 0
 
 
+def _wait(page: Page, condition: Callable[[], object], what: str) -> None:
+    """As `wait_until`, for what Playwright tells: it calls back, and its frames change, within its own calls alone."""
+    wait_until(lambda: (page.evaluate("0"), condition())[1], what)
+
+
 def test_a_frame_that_leads_itself_elsewhere_asks_for_nothing(eager: BrowserContext) -> None:
     """Chromium connects before it asks whether a frame may be led there; what would be asked for stays unsaid."""
     with recording_listener() as evil:
@@ -168,7 +173,7 @@ def test_a_frame_that_leads_itself_elsewhere_asks_for_nothing(eager: BrowserCont
             page = eager.new_page()
             page.goto(address)
             inner = page.frames[-1]
-            wait_until(lambda: inner.is_detached() or inner.url != "about:srcdoc", "it was refused")
+            _wait(page, lambda: inner.is_detached() or inner.url != "about:srcdoc", "it was refused")
             page.evaluate("url => fetch(url, {mode: 'no-cors'}).then(() => null)", f"{evil.url}/settled/")
             wait_until(lambda: "settled" in evil.paths(), "the page's own request has arrived")
             page.close()
@@ -197,7 +202,7 @@ def test_style_sheets_of_listed_hosts_are_loaded_however_they_are_made(eager: Br
         page.goto(address)
         page.wait_for_function("() => window.told")
         sheets = page.evaluate("() => window.told")
-        wait_until(lambda: len(asked) >= 2, "the sheets are asked for")
+        _wait(page, lambda: len(asked) >= 2, "the sheets are asked for")
         page.close()
     assert sheets == [
         [f'@import url("{loads}/static.css");', "print", True],
