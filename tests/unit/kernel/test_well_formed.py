@@ -214,6 +214,15 @@ def test_no_state_has_a_key_that_all_objects_have(key: str) -> None:
     assert judge("comm_msg", comm("comm_msg", states=states), ()).malformed
 
 
+@pytest.mark.parametrize("told", [{"method": None}, {"method": "update"}, {"method": "custom"}])
+@pytest.mark.parametrize("msg_type", ["comm_open", "comm_msg"])
+def test_the_state_of_whatever_comm_is_an_object(msg_type: str, told: dict[str, Any]) -> None:
+    """As nbclient takes it from every one."""
+    assert judge(msg_type, comm(msg_type, state={}, **told), ()).malformed is (msg_type == "comm_open")
+    for state in ([2], "idle", 1, None, []):
+        assert judge(msg_type, comm(msg_type, state=state, **told), ()).malformed
+
+
 def test_what_is_remembered_of_a_comm_is_short() -> None:
     fine = FIT["comm_open"]
     state = fine["data"]["state"]
