@@ -219,6 +219,8 @@ class Chaos:
         lines += self._slowed("honest cells that no act touched", honest)
         lines += self._slowed("of the bystander", self.bystanders)
         lines += self._slowed("of plain ipykernel beside them, the control", plain)
+        for kernel in honest:
+            lines += self._slowed(f"of kernel {kernel.number}", [kernel])
         lines += self._where_the_time_went()
         for (number, role), sizes in self.sizes.items():
             late = sizes[len(sizes) // 3 :]

@@ -152,10 +152,15 @@ class Driven:
         return reply, printed, time.monotonic() - began
 
     def _honest(self) -> None:
-        """Count on in a variable and in a file: neither may lose a step that nobody's act explains."""
+        """Count on in a variable and in a file: neither may lose a step that nobody's act explains.
+
+        The file is a new one in each life: what others have made before is held, which takes half as long as to save.
+        """
         disturbed, self.disturbed = self.disturbed, False
         code = (
-            "total = globals().get('total', 0) + 1\nwith open('count.csv', 'w') as file: file.write(str(total))\n"
+            "import os\ntotal = globals().get('total', 0) + 1\n"
+            "name = globals().get('name') or f'count-{os.urandom(6).hex()}.csv'\n"
+            "with open(name, 'w') as file: file.write(str(total))\n"
             "print(total, sum(range(1000)))"
         )
         try:
@@ -195,7 +200,7 @@ class Driven:
         if "fault of the host" in said or "Traceback" in said:
             self.parent.send(("wrong", f"said: {said[-3000:]}"))
         if self.kind == BYSTANDER and self.total:
-            written = (self.work / "count.csv").read_text()
+            written = next(self.work.glob("count-*.csv")).read_text()
             if written != str(self.total):
                 self.parent.send(("wrong", f"its file has {written}, not {self.total}"))
         self.parent.send(
