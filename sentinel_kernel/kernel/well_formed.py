@@ -230,7 +230,7 @@ def _check_widget(msg_type: str, content: Json) -> None:
     if "state" not in data and is_model:
         raise ProtocolError("A widget has no state.")
     state = data.get("state", {})
-    if not isinstance(state, dict):  # of whatever comm: nbclient takes it from every one, and ends with the run
+    if not isinstance(state, dict):  # of whatever comm: nbclient takes it from every one
         raise ProtocolError("A widget's state is no object.")
     _check_state(state)
     for key in ("_model_module", "_model_name") if is_model else ():

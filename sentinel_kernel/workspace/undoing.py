@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 
 from sentinel_kernel.linux.acting import acting_as
+from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace import person_commit
 from sentinel_kernel.workspace.bare_folders import bare
@@ -55,7 +57,7 @@ def undo(
     if step.is_commit:
         return _undo_commit(layers, journal, step, keep, outcome)
     lost = any(_is_lost(entry, now) for entry in step.entries)  # whoever did it: a dry run has a copy of all
-    folders: dict[Path, bool] = {}
+    folders: dict[Path, str] = {}  # -> why it stays
     # What is in a folder goes before the folder, and comes after it.
     for entry in sorted(step.entries, key=lambda entry: (entry.before is not None, _order(entry))):
         try:
@@ -63,12 +65,12 @@ def undo(
                 _check_is_old(entry, now)
             if not entry.is_folder:
                 keep(layers[entry.layer], entry.path)
-            done = _take_back(layers[entry.layer], entry, journal, now.get((entry.layer, entry.path)))
+            _take_back(layers[entry.layer], entry, journal, now.get((entry.layer, entry.path)))
         except OSError as error:
-            _failed(outcome, layers[entry.layer], entry, error)
+            _failed(outcome, folders, layers[entry.layer], entry, error)
         else:
             if entry.is_folder:
-                folders[entry.layer, entry.path] = done
+                folders[entry.layer, entry.path] = ""
             _done(outcome, layers[entry.layer], entry)
     _tell_folders(outcome, layers, step, folders)
     return outcome
@@ -83,7 +85,7 @@ def _undo_commit(
 ) -> Outcome:
     """Take a person's commit back: the host has its former files again, and cells what they had before it."""
     left: list[Path] = []
-    folders: dict[Path, bool] = {}
+    folders: dict[Path, str] = {}
 
     def on_host(entry: Entry) -> None:
         if not entry.is_folder:
@@ -101,12 +103,12 @@ def _undo_commit(
             remove(layer, entry.path)
 
     def failed(entry: Entry, error: OSError) -> None:
-        _failed(outcome, layers[entry.layer], entry, error)
+        _failed(outcome, folders, layers[entry.layer], entry, error)
         left.append((entry.layer, entry.path))
 
     for entry in person_commit.take_back(layers, step, on_host, in_sandbox, failed):
         if entry.is_folder:
-            folders[entry.layer, entry.path] = True
+            folders[entry.layer, entry.path] = ""
         _done(outcome, layers[entry.layer], entry)
     _tell_folders(outcome, layers, step, folders)
     journal.forget(left)  # what stays committed is no cell's doing any more
@@ -123,33 +125,43 @@ def _done(outcome: Outcome, layer: Layer, entry: Entry) -> None:
 
 
 def _tell_folders(
-    outcome: Outcome, layers: Mapping[str, Layer], step: Step, folders: Mapping[Path, bool]
+    outcome: Outcome, layers: Mapping[str, Layer], step: Step, folders: Mapping[Path, str]
 ) -> None:
-    """Count the folders that no file of the step tells of, by whether they were taken back or stay."""
+    """Count the folders that no file of the step tells of, by whether they were taken back or why they stay."""
     files = ((entry.layer, entry.path) for entry in step.entries if not entry.is_folder)
     for layer, path in bare(folders, files):
         shown = layers[layer].shown(path)
-        if folders[layer, path]:
-            outcome.folders += 1
-            if len(outcome.paths) < NAMED_PATHS:
-                outcome.paths.append(f"{shown}/")
+        if why := folders[layer, path]:
+            _count_failed(outcome, shown, layer, why)
             continue
-        outcome.failed_count += 1
-        if len(outcome.failed) < NAMED_PATHS:
-            outcome.failed.append((shown, layer, "changed_since"))
+        outcome.folders += 1
+        if len(outcome.paths) < NAMED_PATHS:
+            outcome.paths.append(f"{shown}/")
 
 
-def _failed(outcome: Outcome, layer: Layer, entry: Entry, error: OSError) -> None:
+def _failed(outcome: Outcome, folders: dict[Path, str], layer: Layer, entry: Entry, error: OSError) -> None:
+    why = _why(layer, entry, error)
+    if entry.is_folder and entry.committed is not None:
+        folders[entry.layer, entry.path] = why  # see _tell_folders
+    else:
+        _count_failed(outcome, layer.shown(entry.path), entry.layer, why)
+
+
+def _count_failed(outcome: Outcome, shown: str, layer: str, why: str) -> None:
     outcome.failed_count += 1
     if len(outcome.failed) < NAMED_PATHS:
-        code = code_of(error) if entry.is_kept else "former_gone"
-        code = _CODES.get(error.errno or 0, code)
-        # ESTALE is a word of this file's too: of a folder that is there it means what is in _CODES.
-        if (code == "no_such_path" or error.errno == errno.ESTALE) and layer.is_gone:
-            code = "folder_gone"
-        if entry.replaced is not None and entry.replaced.kind == kinds.BESIDE:
-            code = "put_beside"
-        outcome.failed.append((layer.shown(entry.path), entry.layer, code))
+        outcome.failed.append((shown, layer, why))
+
+
+def _why(layer: Layer, entry: Entry, error: OSError) -> str:
+    if entry.replaced is not None and entry.replaced.kind == kinds.BESIDE:
+        return "put_beside"
+    code = code_of(error) if entry.is_kept else "former_gone"
+    code = _CODES.get(error.errno or 0, code)
+    # ESTALE is a word of this file's too: of a folder that is there it means what is in _CODES.
+    if (code == "no_such_path" or error.errno == errno.ESTALE) and layer.is_gone:
+        return "folder_gone"
+    return code
 
 
 def _is_lost(entry: Entry, now: Mapping[Path, Change]) -> bool:
@@ -173,16 +185,14 @@ def _order(entry: Entry) -> int:
     return depth if entry.before is not None else -depth
 
 
-def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | None) -> bool:
-    """Make cells see at the entry's path what they saw before; False where a folder stays. Raises OSError."""
+def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | None) -> None:
+    """Make cells see at the entry's path what they saw before. Raises OSError, also where a folder stays."""
     before = entry.before
     if not entry.is_kept:
         raise FileNotFoundError(errno.ENOENT, "the former version was not kept")
     if entry.is_folder and entry.committed is not None and before is None:
-        with contextlib.suppress(OSError):  # something of somebody else's is in it: it stays
-            remove(layer, entry.path)  # first, as the overlay can't remove what has gone below it
-            _remove_from_host(layer, entry.path, entry.committed)
-        return not _is_there(layer.lower, entry.path)
+        _take_back_folder(layer, entry.path, entry.committed)
+        return
     if entry.committed is not None:
         _take_back_on_host(layer, entry, entry.committed, journal)
     if before is None:
@@ -194,15 +204,46 @@ def _take_back(layer: Layer, entry: Entry, journal: Journal, change: Change | No
             discard(layer, change)
     else:
         _show_former(layer, entry.path, before, journal)
-    return True
 
 
-def _is_there(root: int, path: str) -> bool:
+def _take_back_folder(layer: Layer, path: str, committed: Key) -> None:
+    """Remove a folder that was committed by itself.
+
+    Raises:
+        OSError: it stays, for cells too: ESTALE where somebody has put something into it on the host, ENOTEMPTY where
+            cells have, else as rmdir(2).
+
+    """
+    _check_is_unused(layer, path, committed)
+    remove(layer, path)  # first, as the overlay can't remove what has gone below it
     try:
-        with folder_of(root, path) as (folder, name):
-            return status_of(folder, name) is not None
+        _remove_from_host(layer, path, committed)
+    except FileNotFoundError:
+        if layer.is_gone:
+            raise
+        return  # with the folder above
     except OSError:
-        return False  # with the folder above
+        with contextlib.suppress(OSError):  # what the person has put in it can be seen again
+            show_host(layer, path, gone=True)
+        raise
+
+
+def _check_is_unused(layer: Layer, path: str, committed: Key) -> None:
+    """Raise OSError, ESTALE, where the host has another folder there, or something in it."""
+    try:
+        there = open_beneath(layer.lower, path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ENOENT and not layer.is_gone:
+            return
+        if error.errno in (errno.ENOTDIR, errno.ELOOP):
+            raise OSError(errno.ESTALE, "it is no folder any more") from None
+        raise
+    try:
+        with os.scandir(there) as entries:
+            if os.fstat(there).st_ino != committed[0] or next(entries, None) is not None:
+                raise OSError(errno.ESTALE, "something was put into the folder since")
+    finally:
+        os.close(there)
 
 
 def _show_former(layer: Layer, path: str, before: Seen, journal: Journal) -> None:
@@ -261,22 +302,23 @@ def _put_back_on_host(layer: Layer, path: str, committed: Key, former: Seen, jou
 
 
 def _remove_from_host(layer: Layer, path: str, committed: Key) -> None:
-    """Remove a file that was committed by itself from the host's folder.
+    """Remove what was committed by itself from the host's folder; nothing is done where that is gone already.
 
     Raises:
-        OSError: ESTALE where it was changed since, else as unlink(2).
+        OSError: ESTALE where it was changed since, or is another; ENOTEMPTY where somebody has put something into a
+            folder; else as unlink(2) and rmdir(2).
 
     """
     with folder_of(layer.lower, path) as (folder, name):
         status = status_of(folder, name)
         if status is None:
-            return  # somebody has removed it already
+            return
+        is_folder = stat.S_ISDIR(status.st_mode)
+        # Of a folder all but its number changes with what is in it.
+        if status.st_ino != committed[0] if is_folder else key_of(status) != committed:
+            raise OSError(errno.ESTALE, "what the host has there was changed since")
         with acting_as(layer.owner):
-            if status.st_mode & 0o170000 == 0o040000:
-                if status.st_ino == committed[0]:  # else it is the person's own
-                    with contextlib.suppress(OSError):  # somebody has put something else there
-                        os.rmdir(name, dir_fd=folder)
-            elif key_of(status) != committed:
-                raise OSError(errno.ESTALE, "the file on the host was changed since")
+            if is_folder:
+                os.rmdir(name, dir_fd=folder)
             else:
                 os.unlink(name, dir_fd=folder)

@@ -87,6 +87,17 @@ def test_folders_alone_are_told_of_and_undone(book: Notebook, folder: Path) -> N
     assert book.run("print(os.path.exists('made'))").text == "False\n"
 
 
+def test_a_folder_that_a_person_has_used_since_stays_for_cells_too(book: Notebook, folder: Path) -> None:
+    book.run("import os; os.mkdir('made')")
+    (folder / "work/made/mine.csv").write_text("the person's own")
+    told = book.run("%sentinel_undo").bundles("text/plain")
+    assert any("made" in text and "you changed it on this machine since" in text for text in told), told
+    assert not any("%sentinel_discard" in text for text in told), told
+    assert book.run("print(open('made/mine.csv').read())").text == "the person's own\n"
+    told = book.run("%sentinel_files").bundles("text/plain")
+    assert not any("made" in text for text in told), told
+
+
 def test_undo_leaves_what_was_changed_on_the_host_since(book: Notebook, folder: Path) -> None:
     book.run("open('edited.csv', 'w').write('1')")
     (folder / "work" / "edited.csv").write_text("the person's own")

@@ -733,6 +733,34 @@ def test_folders_alone_are_told_of_and_taken_back(workspace: Workspace, tmp_path
     assert (told["failed"]["count"], (lower / "o").exists()) == (0, False)
 
 
+@pytest.mark.parametrize(("number", "why"), [(errno.EROFS, "not_writable"), (errno.EIO, "disk")])
+def test_why_a_folder_stays_is_told_as_it_is(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, why: str
+) -> None:
+    (tmp_path / "upper/made").mkdir()
+    _ended(workspace, tmp_path, "1")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as now:
+        now.setattr(os, "rmdir", refuse)
+        told = _undone(workspace)
+    assert told["failed"]["paths"] == [{"path": "made", "layer": "workspace", "why": why}]
+    assert told["undone"] == {"count": 0, "bytes": 0, "paths": []}
+    assert (tmp_path / "lower/made").is_dir()
+
+
+def test_a_folder_that_is_gone_with_the_one_above_it_was_taken_back(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "upper/a/b").mkdir(parents=True)
+    _ended(workspace, tmp_path, "1")
+    shutil.rmtree(tmp_path / "lower/a")
+    told = _undone(workspace)
+    assert (told["undone"]["folders"], told["failed"]["count"]) == (2, 0)
+
+
 def test_a_hosts_folder_that_a_cell_deleted_is_told_of_where_an_undo_brings_it_back(
     workspace: Workspace, tmp_path: Path
 ) -> None:
