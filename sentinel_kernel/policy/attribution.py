@@ -283,7 +283,7 @@ def silent_socket(entry: Entry, rules: Sequence[CompiledRule]) -> CompiledRule |
 
 def wants_paths(entry: Entry) -> bool:
     """Tell whether both sides are to be looked at for an error's path: what it says could be the sandbox's doing."""
-    if entry.site == UNOPENED and entry.path is not None and entry.errno in (None, errno.ENOENT):
+    if entry.site == UNOPENED and entry.path is not None and entry.errno in (None, *PATH_ERRNOS):
         return entry.by in (LIBRARY, STANDARD) or is_of_call(entry)
     if entry.base != "OSError" or entry.path is None or entry.errno not in PATH_ERRNOS:
         return False

@@ -41,6 +41,7 @@ BASES = (
     "CalledProcessError",
     "BrokenProcessPool",
     "OperationalError",
+    "IOException",
     "gaierror",
     "CancelledError",
 )

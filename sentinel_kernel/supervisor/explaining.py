@@ -261,7 +261,7 @@ def _path(
     program = entry.site == PROGRAM
     plan = current.preparation.plan
     numbers: tuple[int, ...] = (entry.errno or 0,)
-    if entry.site == UNOPENED:
+    if entry.site == UNOPENED and entry.errno in (None, errno.ENOENT):
         numbers = numbers_untold(path, seen, plan, makes=entry.base == "OperationalError" and entry.writes)
     looks = ((one, why_path(one, path, seen, plan, program=program, writes=entry.writes)) for one in numbers)
     number, found = next((look for look in looks if look[1] is not None), (0, None))

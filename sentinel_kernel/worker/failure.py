@@ -29,7 +29,7 @@ from sentinel_kernel.worker.failed_call import (
     starts_process,
     system_call_number,
 )
-from sentinel_kernel.worker.named_path import database_not_opened, path_in_words
+from sentinel_kernel.worker.named_path import database_not_opened, number_in_words, path_in_words
 from sentinel_kernel.worker.started import has_large_stacks
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ _ELSEWHERE = (
     ("subprocess", "CalledProcessError"),
     ("concurrent.futures.process", "BrokenProcessPool"),
     ("sqlite3", "OperationalError"),
+    ("duckdb", "IOException"),
     ("psycopg", "OperationalError"),
     ("psycopg2", "OperationalError"),
     ("_socket", "gaierror"),
@@ -74,6 +75,7 @@ _ELSEWHERE = (
 )
 """Bases that are looked for only where their module is loaded: else there is none of them."""
 
+_OF_PATHS = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.EXDEV, errno.EBUSY)
 _BASES = (OSError, MemoryError, ModuleNotFoundError, KeyboardInterrupt, RuntimeError)
 
 
@@ -181,6 +183,8 @@ def _facts(error: BaseException, base: str, frames: list[TracebackType]) -> dict
     elif base == "OperationalError":
         facts["code"] = getattr(error, "sqlite_errorcode", None)
         facts |= _unopened(*database_not_opened(facts["code"], inner))
+    elif base == "IOException":
+        facts |= {"errno": number_in_words(error), **_unopened(*path_in_words(error, inner))}
     return facts
 
 
@@ -200,7 +204,7 @@ def _data_bytes() -> int | None:
 
 
 def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {"errno": error.errno if isinstance(error.errno, int) else None}
+    facts: dict[str, Any] = {"errno": _number(error)}
     path: object = error.filename
     if inner is not None and inner.tb_frame.f_code.co_filename == _SHUTIL:
         # It removes trees by descriptors of their folders: the error has the last name alone.
@@ -221,9 +225,15 @@ def _of_system(error: OSError, site: str, inner: TracebackType | None) -> dict[s
             facts.setdefault("path", path)
     elif "path" in facts:
         facts["writes"] = opens_to_write(inner)
-    elif facts["errno"] in (None, errno.ENOENT):
+    elif facts["errno"] in (None, *_OF_PATHS):
         facts |= _in_words(error, facts["errno"], inner)
     return facts
+
+
+def _number(error: OSError) -> int | None:
+    if error.errno is None and _by(error) == "call":
+        return number_in_words(error)
+    return error.errno if isinstance(error.errno, int) else None
 
 
 def _host(error: OSError, number: int | None, site: str, inner: TracebackType | None) -> str | None:

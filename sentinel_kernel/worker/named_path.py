@@ -1,11 +1,15 @@
 """Which path an error is about that has no field for one: by its words, or by the argument of the call that failed.
 
+Libraries in C++ and Rust say in words alone what the Linux kernel said, with an errno (Rust's std::io::Error, Apache
+Arrow's) or with strerror(3)'s text behind the path (DuckDB's).
+
 As in failed_call.py nothing of the program's is called: texts and paths are taken where their class is Python's own.
 """
 
 from __future__ import annotations
 
 import ast
+import errno
 import os
 import pathlib
 import re
@@ -18,6 +22,16 @@ if TYPE_CHECKING:
 
 _WORDS = 4096
 _QUOTED = re.compile(r"""(['"`])([^'"`\n]*/[^'"`\n]*)\1""")
+_AT_THE_END = re.compile(r"(^|[\s:])(/[^\s'\"`]+)$")
+_OF_RUST = re.compile(r"""\(os error (\d{1,3})\)(?::? ["'`]?(/[^\n"'`]+))?""")
+_NUMBERS = {
+    os.strerror(number): number
+    for number in (
+        *(errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.EXDEV, errno.EBUSY),
+        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENOMEM),
+    )
+}
+_WRITES = re.compile(r"(?:write|sink|save|dump|export|to)_")
 _LOCALS = 100
 _CANNOT_OPEN = 14
 """SQLITE_CANTOPEN, the lowest byte of each of its kinds (sqlite.org/rescode.html)."""
@@ -25,13 +39,26 @@ _CANNOT_OPEN = 14
 _PATHS = (str, pathlib.PosixPath)
 
 
-def path_in_words(error: OSError, inner: TracebackType | None) -> tuple[str | None, bool]:
+def number_in_words(error: BaseException) -> int | None:
+    """Return the errno that the words of an error end with, as a number or as its text."""
+    text = _words_of(error)
+    if found := _OF_RUST.search(text):
+        return int(found[1])
+    return _NUMBERS.get(text.rpartition(": ")[2].strip())
+
+
+def path_in_words(error: BaseException, inner: TracebackType | None) -> tuple[str | None, bool]:
     """Return the path that the words of an error quote, and whether it was to be written.
 
     Where a folder is quoted, as by pandas, that is to take a file which the innermost frame knows: the file.
     """
-    text = error.args[-1] if error.args and len(error.args) <= 2 else None
-    found = _QUOTED.search(text[:_WORDS]) if type(text) is str else None
+    text = _words_of(error)
+    found = _OF_RUST.search(text)
+    if found is not None and found[2] is not None:
+        return found[2], inner is not None and _WRITES.match(inner.tb_frame.f_code.co_name) is not None
+    found = _QUOTED.search(text)
+    if found is None and isinstance(error, FileNotFoundError | PermissionError):
+        found = _AT_THE_END.search(text)
     if found is None:
         return None, False
     quoted = found[2]
@@ -45,6 +72,11 @@ def path_in_words(error: OSError, inner: TracebackType | None) -> tuple[str | No
         ):
             return path, True
     return quoted, False
+
+
+def _words_of(error: BaseException) -> str:
+    text = error.args[-1] if error.args and len(error.args) <= 2 else None
+    return text[:_WORDS] if type(text) is str else ""
 
 
 def database_not_opened(code: object, inner: TracebackType | None) -> tuple[str | None, bool]:

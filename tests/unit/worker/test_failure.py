@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sentinel_kernel.worker.failure import report_of
+from sentinel_kernel.worker.named_path import number_in_words, path_in_words
 
 TRACE = (
     '\n"""\nTraceback (most recent call last):\n  File "{}", line 3, in check\n    {}\n'
@@ -94,6 +95,27 @@ def test_a_path_that_the_words_quote_is_the_errors(text: str, path: str | None) 
     report = report_of(OSError(text))
     assert report is not None
     assert report["chain"][0].get("path") == path
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "path"),
+    [
+        ("Read-only file system (os error 30): /no/such/levels.csv", errno.EROFS, "/no/such/levels.csv"),
+        ("No such file or directory (os error 2): /no/a b.csv\n\ncontext: sink", errno.ENOENT, "/no/a b.csv"),
+        ("Permission denied (os error 13)", errno.EACCES, None),
+        ('IO Error: Cannot open file "/no/such.db": Read-only file system', errno.EROFS, "/no/such.db"),
+        ("No space left on device (os error 28)", errno.ENOSPC, None),
+        ("level: too low", None, None),
+    ],
+)
+def test_what_native_code_says_in_words_is_taken_from_them(
+    text: str, number: int | None, path: str | None
+) -> None:
+    report = report_of(OSError(text))
+    assert report is not None
+    assert report["chain"][0]["errno"] is None  # no call of native code: a statement, or none at all
+    error = OSError(text)
+    assert (number_in_words(error), path_in_words(error, None)[0]) == (number, path)
 
 
 def test_a_file_whose_folder_is_quoted_was_to_be_written() -> None:
