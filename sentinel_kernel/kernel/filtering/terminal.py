@@ -24,6 +24,7 @@ _UNWANTED = re.compile(rf"{_ESCAPE}(?:{_ESCAPE}){{0,1000}}+")
 
 _CONTROLS = re.compile(r"[\x01-\x07\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _ASCII_CONTROLS = bytes([*range(1, 8), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
+_WRITES_OVER = re.compile(r"\r(?!\n)|\x08")
 _BIDI = re.compile(r"[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 _MARKS = re.compile(
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3})"
@@ -48,5 +49,8 @@ def plain(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """Return ``text`` for a prompt: also without what turns the direction of writing, or covers other lines."""
-    return _MARKS.sub(r"\1", _BIDI.sub("", plain(text)))
+    """Return ``text`` for a prompt: also without what turns the direction of writing, or covers other lines.
+
+    Nor does it write over what stands in front of it: a prompt is no progress bar.
+    """
+    return _MARKS.sub(r"\1", _BIDI.sub("", _WRITES_OVER.sub("", plain(text))))

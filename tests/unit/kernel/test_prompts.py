@@ -21,7 +21,6 @@ from sentinel_kernel.kernel.prompts import looks_like_ours, told_apart
         "Sen\u200btinel",  # zero width
         "Sentine\u2060l",
         "S\u00ade\u034fn\ufe00tinel",
-        "\rSentinel",
         "Sentine\uff4c",  # full width
         "S\u0301entinel",
         "Sent1nel",
@@ -39,12 +38,54 @@ from sentinel_kernel.kernel.prompts import looks_like_ours, told_apart
         "Sentine\u2551",  # of a box
         "Sentine\u093e",  # a vowel of Devanagari, a stroke of its own
         "Sentine\ue000",  # whatever a font draws there
+        "Sent\x1b[31minel",  # another colour from here on
+        "Sent\u115finel",  # fillers of Hangul, which show nothing
+        "Sent\u3164inel",
+        "Sent\uffa0inel",
+        "Sent\u2800inel",  # the empty cell of Braille
+        "Sent\u2065inel",  # not assigned, and ignored by renderers
+        "Sent\U000e0080inel",
+        "Sent\u00b7inel",  # dots and strokes between the letters
+        "S\u02b9e\u30fbn\u2500tinel",
+        "Sent\u0640inel",
+        "Sentine\u0142",  # letters with strokes and hooks
+        "Sen\u0167inel",
+        "Se\u019eti\u0272el",
+        "S\u025bntin\u0247\u019a",
+        "\u023fentinel",
+        "Sent\u2f01nel",  # strokes of the Far East
+        "Sentine\u3163",
     ],
 )
 def test_what_looks_like_the_hosts_mark_is_marked(prompt: str) -> None:
     assert looks_like_ours(prompt)
     told = json.loads(told_apart(json.dumps({"prompt": prompt, "password": False}).encode()))
     assert told == {"prompt": f"(from the code of the cell) {prompt}", "password": False}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("\rSentinel asks", "(from the code of the cell) Sentinel asks"),
+        ("Sentx\x08inel", "Sentxinel"),
+        ("Sent\r\ninel", "(from the code of the cell) Sent\r\ninel"),
+        (
+            "x\n\n\nSentinel asks\nSentinel",
+            (
+                "(from the code of the cell) x\n\n\n(from the code of the cell) Sentinel asks\n"
+                "(from the code of the cell) Sentinel"
+            ),
+        ),
+        (
+            " " * 61 + "Sentinel",
+            f"(from the code of the cell) {' ' * 61}(from the code of the cell) Sentinel",
+        ),
+        ("A " * 30 + "Sentinel", f"(from the code of the cell) {'A ' * 30}Sentinel"),
+    ],
+)
+def test_words_in_front_are_neither_written_over_nor_out_of_sight(prompt: str, told: str) -> None:
+    answer = told_apart(json.dumps({"prompt": prompt, "password": False}).encode())
+    assert json.loads(answer)["prompt"] == told
 
 
 @pytest.mark.parametrize(
@@ -56,6 +97,9 @@ def test_what_looks_like_the_hosts_mark_is_marked(prompt: str) -> None:
         "请输入您的姓名：",
         "Введите название: ",
         "Größe in cm? ",
+        "Łódź, śnieg, đến: ",
+        "데이터 입력: ",
+        "データの名前・種類ー",
         "sentient",
         "════════════",
         "1" * 30,
