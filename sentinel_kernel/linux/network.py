@@ -13,7 +13,7 @@ from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _SIOCGIFFLAGS = 0x8913
 _SIOCSIFFLAGS = 0x8914
@@ -50,7 +50,7 @@ _READ_BYTES = 65536
 
 
 def own_addresses() -> frozenset[bytes]:
-    """Return all addresses of this machine, in 4 or 16 bytes; of this process's network namespace.
+    """Return all addresses of this machine's devices, in 4 or 16 bytes; of this process's network namespace.
 
     Raises:
         OSError: netlink is refused.
@@ -74,6 +74,39 @@ def own_addresses() -> frozenset[bytes]:
                             found.add(value)
             if not kinds or kinds & {_NLMSG_DONE, _NLMSG_ERROR}:
                 return frozenset(found)
+
+
+_RTM_NEWROUTE, _RTM_GETROUTE, _RTA_DST = 24, 26, 1
+_RTMSG = struct.Struct("=BBBBBBBBI")  # struct rtmsg: family, bits of destination and source ..., type, flags
+_ROUTE_TYPE, _RTN_LOCAL, _RTN_ANYCAST = 7, 2, 4
+
+
+def local_among(addresses: Iterable[bytes]) -> frozenset[bytes]:
+    """Return which of ``addresses`` (4 or 16 bytes) lead to this machine itself now, in this process's namespace.
+
+    Those are more than :func:`own_addresses`: a route of the type ``local`` makes a whole range the machine's own.
+
+    Raises:
+        OSError: netlink is refused.
+
+    """
+    with socket.socket(
+        socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE
+    ) as asked:
+        asked.settimeout(1.0)  # as above
+        return frozenset(address for address in addresses if _is_local(asked, address))
+
+
+def _is_local(asked: socket.socket, address: bytes) -> bool:
+    """Tell whether the route to ``address`` ends here; where there is none, it does not."""
+    family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
+    request = _RTMSG.pack(family, len(address) * 8, 0, 0, 0, 0, 0, 0, 0)
+    request += _ATTRIBUTE.pack(_ATTRIBUTE.size + len(address), _RTA_DST) + address
+    asked.send(_NLMSG.pack(_NLMSG.size + len(request), _RTM_GETROUTE, 0x1, 1, 0) + request)
+    return any(
+        kind == _RTM_NEWROUTE and len(body) >= _RTMSG.size and body[_ROUTE_TYPE] in (_RTN_LOCAL, _RTN_ANYCAST)
+        for kind, body in _messages(asked.recv(_READ_BYTES))
+    )
 
 
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _SOCK_DESTROY = 4, 20, 21  # <linux/netlink.h>, <linux/sock_diag.h>

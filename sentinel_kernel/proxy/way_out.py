@@ -7,9 +7,11 @@ import errno
 import socket
 import ssl
 
-from sentinel_kernel.policy.network import parse_address, show_address
+from sentinel_kernel.linux.network import local_among
+from sentinel_kernel.policy.network import LOOPBACK, kind_of, parse_address, show_address
 from sentinel_kernel.proxy.names import Names, TooMany
 from sentinel_kernel.proxy.wanted import Refused
+from sentinel_kernel.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +71,9 @@ async def _allowed(host: str, port: int, policy: NetworkPolicy) -> list[bytes]:
         raise Refused(403, "not-listed", _why(host, port, "not-listed"))
     addresses = [literal] if literal is not None else await _resolve(host)
     name = "" if literal is not None else host
+    # Asked anew each time: this process lives long, and the machine may have got other addresses since it began.
+    others = [one for one in addresses if kind_of(one) != LOOPBACK]
+    policy = replace(policy, own=policy.own | local_among(others))
     decisions = [policy.decide(name, address, port) for address in addresses]
     allowed = [address for address, one in zip(addresses, decisions, strict=True) if one.allowed]
     if not allowed:

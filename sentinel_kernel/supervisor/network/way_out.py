@@ -8,7 +8,7 @@ import os
 import socket
 import time
 
-from sentinel_kernel.linux.network import end_socket, own_addresses
+from sentinel_kernel.linux.network import end_socket, local_among, own_addresses
 from sentinel_kernel.linux.process import open_thread, take_file
 from sentinel_kernel.policy.network import FULL, UNWATCHED, NetworkPolicy, show_address
 from sentinel_kernel.policy.network_document import policy_of
@@ -204,6 +204,11 @@ class WayOut(Keeper):
         return known
 
     def _decided_now(self, policy: NetworkPolicy, address: bytes, port: int) -> tuple[str, Decision]:
+        try:
+            local = local_among((address,))
+        except OSError:  # no descriptor is free: it may be this machine's
+            local = frozenset({address})
+        policy = replace(policy, own=policy.own | local)
         names = self._names.of(address) if self._names is not None else []
         decided = policy.decide("", address, port)
         for name in names:
