@@ -9,7 +9,7 @@ import time
 import h11
 
 from sentinel_kernel.policy.http_rules import PORTS
-from sentinel_kernel.proxy.wanted import Refused, names_another, passed_on, read_request
+from sentinel_kernel.proxy.wanted import HEAD_BYTES, Refused, names_another, passed_on, read_request
 from sentinel_kernel.proxy.way_out import BUFFER_BYTES, connect
 from sentinel_kernel.record import MutableRecord
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from sentinel_kernel.proxy.wanted import Wanted
     from sentinel_kernel.proxy.way_out import Ends
 
-HEAD_BYTES = 32 * 1024
 HEAD_SECONDS = 20.0
 """A request's head must be whole by then, a first one and each that follows on the same connection."""
 SILENT_SECONDS = 120.0

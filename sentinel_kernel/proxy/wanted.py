@@ -32,10 +32,21 @@ _OTHER_REQUEST = frozenset(
         *(b"x-original-url", b"x-original-uri", b"x-rewrite-url", b"x-forwarded-uri", b"x-original-method"),
         *(b"x-forwarded-host", b"x-original-host", b"x-host", b"x-forwarded-server", b"forwarded"),
         *(b"x-forwarded-prefix", b"x-forwarded-method", b"x-forwarded-path", b"x-accel-redirect"),
+        *(b"x-original-path", b"x-envoy-original-path", b"x-envoy-original-method", b"x-envoy-original-host"),
+        *(
+            b"script-name",
+            b"x-script-name",
+            b"path-info",
+            b"request-uri",
+            b"x-request-uri",
+            b"request-method",
+        ),
+        *(b"http-host", b"server-name"),
     }
 )
 """Headers by which servers take a request for another method, path or host than the rules were held against."""
 
+HEAD_BYTES = 32 * 1024
 _MOST_HEADERS = 128
 _HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 _NEVER = frozenset({"TRACE", "TRACK"})
@@ -75,6 +86,9 @@ def read_request(method: bytes, target: bytes, headers: Iterable[tuple[bytes, by
     headers = list(headers)
     if len(headers) > _MOST_HEADERS:
         raise Refused(431, "headers", f"The request has more than {_MOST_HEADERS} headers.")
+    # h11 counts what it still waits for: a head that came at once is whole before that.
+    if len(target) + sum(len(header) + len(value) for header, value in headers) > HEAD_BYTES:
+        raise Refused(431, "headers", f"The request's head is longer than {HEAD_BYTES >> 10} KiB.")
     name = method.decode("ascii")
     if name in _NEVER or name != name.upper():
         raise Refused(405, "method", f"{name[:20]} is not passed on.")
@@ -174,4 +188,11 @@ def passed_on(headers: Iterable[tuple[bytes, bytes]], *, but: Iterable[bytes] = 
             left_out |= {token.strip().lower() for token in value.split(b",")}
     # A message's length is no neighbour's business: Connection can't take it away, or the framing would be another.
     left_out -= {b"content-length", b"host"} - set(but)
-    return [(name, value) for name, value in headers if name not in left_out]
+    # Servers that hand headers on as variables (CGI, WSGI) read ``-`` and ``_`` as one: so a cell's own header could
+    # stand for a secret's, or for the length.
+    again = left_out | {b"content-length", b"host"}
+    return [
+        (name, value)
+        for name, value in headers
+        if name not in left_out and (b"_" not in name or name.replace(b"_", b"-") not in again)
+    ]

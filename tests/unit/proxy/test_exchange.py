@@ -16,7 +16,7 @@ from sentinel_kernel.policy import profile
 from sentinel_kernel.policy.http_rules import HttpPolicy, read_requests
 from sentinel_kernel.policy.json_document import Reader
 from sentinel_kernel.policy.network import Decision, NetworkPolicy, parse_rule
-from sentinel_kernel.proxy import exchange, names, way_out
+from sentinel_kernel.proxy import exchange, names, wanted, way_out
 from sentinel_kernel.proxy.exchange import Exchange
 from sentinel_kernel.proxy.secret_values import SecretValues
 
@@ -213,6 +213,9 @@ def test_a_request_by_rule_gets_the_secret_and_nothing_of_the_cells_in_its_place
         (get(f"http://{HOST}:PORT/v1/x", "X-HTTP-Method-Override: DELETE", method="POST"), 403, "rule"),
         (get(f"http://{HOST}:PORT/v1/x", "X_Original_URL: /admin"), 403, "rule"),
         (get(f"http://{HOST}:PORT/v1/x", "x-rewrite-url: /admin"), 403, "rule"),
+        (get(f"http://{HOST}:PORT/v1/x", "SCRIPT_NAME: /v1"), 403, "rule"),
+        (get(f"http://{HOST}:PORT/v1/x", "Path-Info: /admin"), 403, "rule"),
+        (get(f"http://{HOST}:PORT/v1/x", "X-Envoy-Original-Path: /admin"), 403, "rule"),
         (get("http://any.example.org:PORT/x"), 502, "secret"),
         (get(f"{HOST}:443", method="CONNECT", host=f"{HOST}:443"), 403, "rule"),
         (get("evil.example.net:443", method="CONNECT", host="evil.example.net:443"), 403, "not-listed"),
@@ -239,6 +242,8 @@ def test_a_request_by_rule_gets_the_secret_and_nothing_of_the_cells_in_its_place
         (get(f"http://{HOST}:PORT/v1/x", "X: a\rb"), 400, "malformed"),
         (get(f"http://{HOST}:PORT/v1/x", *(f"X-{n}: 1" for n in range(200))), 431, "headers"),
         (get(f"http://{HOST}:PORT/v1/x", "X-Long: " + "a" * 70000), 431, "malformed"),
+        (get(f"http://{HOST}:PORT/v1/x", "X-Long: " + "a" * 33000), 431, "headers"),
+        (get(f"http://{HOST}:PORT/v1/x?{'a' * 33000}"), 431, "headers"),
         ("GET http://api.example.org:PORT/v1/x y HTTP/1.1\r\nHost: a\r\n\r\n", 400, "malformed"),
     ],
     ids=str,
@@ -250,6 +255,26 @@ def test_what_is_refused_never_leaves(world: World, request_text: str, status: i
     assert b"Sentinel Kernel" in said
     assert world.server.heads == []
     assert not any("evil" in name for name in world.asked_names)
+
+
+def test_a_secrets_header_and_those_of_framing_are_the_proxys_however_they_are_spelled(world: World) -> None:
+    own = (
+        "Content_Length: 7",
+        "Transfer_Encoding: chunked",
+        "AUTHORIZATION: mine",
+        "Keep_Alive: 9",
+        "X_A: b",
+    )
+    status, _ = world.ask(get(f"http://{HOST}:PORT/v1/x", *own))
+    assert status == 200
+    [head] = world.server.heads
+    names = {line.partition(b":")[0].lower() for line in head.split(b"\r\n")[1:] if line}
+    assert names == {b"host", b"x_a", b"authorization", b"connection"}
+    assert b"mine" not in head
+    left = wanted.passed_on(
+        [(b"x_api_key", b"mine"), (b"x_b", b"c"), (b"x-api-key", b"mine")], but=[b"x-api-key"]
+    )
+    assert left == [(b"x_b", b"c")]
 
 
 def test_a_body_is_framed_anew_and_a_second_request_in_it_stays_a_body(world: World) -> None:
