@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from sentinel_kernel.kernel import files_words, rendering
 from sentinel_kernel.policy.committable import by_itself, form_of
-from sentinel_kernel.policy.disk_reserve import reserve
+from sentinel_kernel.policy.disk_reserve import room
 from sentinel_kernel.policy.sizes_in_words import size_text
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def _page(name: str, size: object, href: str, place: str, *, copy: bool, chinese
 def _refuse_without_room(folder: int, size: int) -> None:
     """Raise OSError (ENOSPC) where a file of ``size`` bytes would leave too little free for others."""
     space = os.fstatvfs(folder)
-    if space.f_bavail * space.f_frsize < size + reserve(space):
+    if room(space) < size:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

@@ -17,6 +17,7 @@ from sentinel_kernel.linux.files import open_beneath
 from sentinel_kernel.linux.locks import try_lock_whole
 from sentinel_kernel.linux.renaming import exchange, rename_to_free_name
 from sentinel_kernel.policy.committable import UNFINISHED, YAML, by_itself, form_of, is_unfinished
+from sentinel_kernel.policy.disk_reserve import room
 from sentinel_kernel.workspace.layer import MAXIMUM_DEPTH, status_of
 from sentinel_kernel.workspace.marks import key_of
 
@@ -88,6 +89,7 @@ class HostFolders:
             for name in path.split("/"):
                 above = f"{above}/{name}" if above else name
                 with contextlib.suppress(FileExistsError):
+                    _refuse_without_room(descriptor, name)
                     os.mkdir(name, 0o777, dir_fd=descriptor)
                     self.made.add(above)
                 inner = open_beneath(descriptor, name, _FOLDER)
@@ -97,6 +99,12 @@ class HostFolders:
             os.close(descriptor)
             raise
         return descriptor
+
+
+def _refuse_without_room(folder: int, name: str) -> None:
+    """Raise OSError (ENOSPC) where a new folder would leave too little of the disk for others."""
+    if room(os.fstatvfs(folder)) < 0 and status_of(folder, name) is None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def make_unfinished(folder: int, mode: int = 0o600) -> tuple[int, str]:

@@ -14,7 +14,7 @@ import stat
 import time
 
 from sentinel_kernel.linux.files import open_beneath
-from sentinel_kernel.policy.disk_reserve import reserve
+from sentinel_kernel.policy.disk_reserve import room
 from sentinel_kernel.record import MutableRecord, Record, fresh
 from sentinel_kernel.workspace.folder_order import folders_of, names_of
 from sentinel_kernel.workspace.layer import is_absent
@@ -91,7 +91,7 @@ class Budget:
         if cost > self._left:
             return _TOO_MUCH
         space = os.statvfs(self.target)
-        if space.f_bavail * space.f_frsize - reserve(space) < cost + _BLOCK_BYTES:
+        if room(space) < cost + _BLOCK_BYTES:
             return _NO_ROOM
         return ""
 

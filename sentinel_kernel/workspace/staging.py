@@ -9,7 +9,7 @@ import stat
 
 from sentinel_kernel.linux.leases import is_kept, release_lease, take_lease
 from sentinel_kernel.policy.committable import form_of
-from sentinel_kernel.policy.disk_reserve import reserve
+from sentinel_kernel.policy.disk_reserve import room
 from sentinel_kernel.workspace import change as kinds
 from sentinel_kernel.workspace.copying import copy_data, keeps_holes
 from sentinel_kernel.workspace.host_folder import ChangedMeanwhile, make_unfinished
@@ -195,7 +195,7 @@ class Staging:
             # What nobody was asked about has to fit with its holes as well: who copies it on may not keep them.
             cost = stored if self._keeps_holes and self._waits else cost
         space = os.fstatvfs(folder)
-        if space.f_bavail * space.f_frsize < cost + reserve(space):
+        if room(space) < cost:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def drop(self, staged: Staged) -> None:

@@ -13,7 +13,7 @@ import math
 import os
 import time
 
-from sentinel_kernel.policy.disk_reserve import reserve
+from sentinel_kernel.policy import disk_reserve
 from sentinel_kernel.record import Record
 
 TYPE_CHECKING = False  # the supervisor reads where the store is before it starts a sandbox
@@ -235,7 +235,7 @@ def room(settings: StoreSettings) -> tuple[str, int]:
         return "unreadable", 0
     if not os.access(folder, os.W_OK | os.X_OK):
         return "not_writable", 0
-    return "", max(0, space.f_bavail * space.f_frsize - reserve(space))
+    return "", max(0, disk_reserve.room(space))
 
 
 # --- how long it stays
