@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sentinel_kernel.errors import SentinelError
 from sentinel_kernel.policy.committable import Surroundings
 from sentinel_kernel.policy.sizes_in_words import size_text
+from sentinel_kernel.policy.unseen import with_escapes
 from sentinel_kernel.record import Record
 from sentinel_kernel.workspace import store
 from sentinel_kernel.workspace.commit import Outcome, commit, questions, settle
@@ -46,9 +47,10 @@ def files_of(one: store.Artifact) -> Iterator[tuple[str, int]]:
 
 
 def plain(text: str) -> str:
-    """Return a cell's words as one line without anything that steers a terminal."""
+    """Return a cell's words as one line without anything that steers a terminal, or that nobody sees."""
     cut = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
-    return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in cut)
+    encoding = sys.stdout.encoding or "ascii"
+    return with_escapes(cut).encode(encoding, "backslashreplace").decode(encoding)
 
 
 class _Place(Record):
