@@ -86,7 +86,8 @@ def _faults(schema: Json, value: object) -> Iterator[str]:
     if "enum" in schema and value not in schema["enum"]:
         yield f"{shown} is none of {', '.join(map(str, schema['enum']))}"
     if isinstance(value, str):
-        if "pattern" in schema and re.search(schema["pattern"], value) is None:
+        # JSON's patterns are ECMA-262's: there ``$`` is the end alone, not a last line break as well.
+        if "pattern" in schema and re.search(schema["pattern"].replace("$", r"\Z"), value) is None:
             yield f"{shown} does not match {schema['pattern']}"
         if len(value) < schema.get("minLength", 0):
             yield "it is empty"

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 _PAIRS = [(tool, alias, name) for tool, names in ALIASES.items() for alias, name in names.items()]
 
 
+@pytest.mark.parametrize("kernel", ["a\n", "a\n\n", "\na", "a b", "../a", "a" * 41, ""])
+def test_a_kernels_name_is_letters_and_digits_to_its_end(kernel: str) -> None:
+    (schema,) = (one.input_schema for one in TOOLS if one.name == "run_cell")
+    check_arguments(schema, {"code": "1", "kernel": "a" * 40})
+    with pytest.raises(SentinelError, match="kernel: "):
+        check_arguments(schema, {"code": "1", "kernel": kernel})
+
+
 @pytest.mark.parametrize(("tool", "alias", "name"), _PAIRS)
 def test_either_name_will_do_and_both_are_in_the_schema(tool: str, alias: str, name: str) -> None:
     (schema,) = (one.input_schema for one in TOOLS if one.name == tool)
