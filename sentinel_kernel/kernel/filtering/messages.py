@@ -86,7 +86,7 @@ def _texts(content: dict[str, Any], work: Work, kinds: set[str]) -> bool:
         kinds.add(held.TOO_LONG)
         return ""
 
-    for key in ("text", "ename", "evalue"):
+    for key in ("name", "text", "ename", "evalue"):
         value = content.get(key)
         if isinstance(value, str) and (made := plain(value)) is not value:
             content[key] = made

@@ -176,6 +176,12 @@ def test_metadata_that_lay_out_stay_and_no_others() -> None:
     assert Messages().filter("display_data", listed, Outputs(types=("application/x.y",))) == Filtered()
 
 
+def test_a_streams_name_keeps_no_escapes() -> None:
+    stream = {"name": "std\x1b[2Jout", "text": "a"}
+    assert Messages().filter("stream", stream, RULES).changed
+    assert stream == {"name": "stdout", "text": "a"}
+
+
 def test_texts_of_an_output_widget_keep_no_escapes() -> None:
     stream = {"output_type": "stream", "name": "stdout", "text": "a\x1b]52;c;x\x07b"}
     Messages().filter("comm_open", opened("OutputModel", "@jupyter-widgets/output", outputs=[stream]), RULES)
