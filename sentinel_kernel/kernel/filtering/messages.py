@@ -10,7 +10,7 @@ from sentinel_kernel.kernel.filtering.work import Work
 from sentinel_kernel.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sentinel_kernel.kernel.wire import Part
     from sentinel_kernel.policy.profile import Outputs
@@ -54,7 +54,7 @@ class Messages:
         if msg_type in ("comm_open", "comm_msg"):
             judge = self._models.opens if msg_type == "comm_open" else self._models.says
             changed, drop, told = judge(content, rules, work, buffers)
-            more = not drop and _deep(content.get("data"), rules, told, work)
+            more = not drop and _comm_data(content.get("data"), rules, told, work)
             return Filtered(changed or more, drop, frozenset(told))
         if msg_type == "execute_reply":
             return _reply(content, rules, work)
@@ -97,6 +97,27 @@ def _texts(content: dict[str, Any], work: Work, kinds: set[str]) -> bool:
         changed |= made_lines != traceback
         content["traceback"] = made_lines
     return changed
+
+
+def _comm_data(data: Any, rules: Outputs, kinds: set[str], work: Work) -> bool:  # noqa: ANN401 - what JSON holds
+    """Make every bundle in a comm's data harmless; tell whether any was changed."""
+    changed = False
+    for one in _of_widgets(data):
+        # No bundle: clients rely on what else is in it. No model has a trait of such a name.
+        for key in [key for key in one if bundle.is_bundle({key: None})]:
+            del one[key]
+            changed = True
+            kinds.add(held.WIDGET)
+    return _deep(data, rules, kinds, work) or changed
+
+
+def _of_widgets(data: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - what JSON holds
+    """Yield the objects that the protocol of widgets is made of: a message's data, and states."""
+    states = data.get("states") if isinstance(data, dict) else None
+    told = [one for one in states.values() if isinstance(one, dict)] if isinstance(states, dict) else []
+    if isinstance(data, dict) and ("state" in data or "states" in data):
+        yield from (data, *([states] if told else ()), *told)
+        yield from (one for at in (data, *told) if isinstance(one := at.get("state"), dict))
 
 
 def _deep(value: Any, rules: Outputs, kinds: set[str], work: Work) -> bool:  # noqa: ANN401 - what JSON holds

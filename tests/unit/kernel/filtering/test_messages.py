@@ -670,3 +670,26 @@ def test_no_control_is_passed_unlooked_at_however_json_spells_it(raw: bytes) -> 
         content = json.loads(whole)
         assert (output_filter.judge("stream", whole, content) is not None) is looked_at
         assert (content["text"] == "a") is looked_at
+
+
+@pytest.mark.parametrize("kind", ["text/html", "image/svg+xml", "Application/x"])
+def test_no_key_makes_a_bundle_of_what_widgets_say(kind: str) -> None:
+    """Else all else in it was taken for odd types, and a client that relies on it ended with the run."""
+    for place in ("data", "state"):
+        content = opened("LayoutModel", "@jupyter-widgets/base")
+        wanted = copy.deepcopy(content)
+        (content["data"] if place == "data" else content["data"]["state"])[kind] = EVIL
+        filtered = Messages().filter("comm_open", content, RULES)
+        assert (content, filtered.changed, filtered.drop) == (wanted, True, False)
+    told = {"model_name": "LayoutModel", "model_module": "@jupyter-widgets/base", "state": {"width": "1px"}}
+    content = {"comm_id": "c", "data": {"method": "update_states", "states": {"one": told}}}
+    wanted = copy.deepcopy(content)
+    content["data"][kind] = told[kind] = EVIL
+    Messages().filter("comm_msg", content, RULES)
+    assert content == wanted
+
+
+def test_a_bundle_that_an_own_comm_sends_is_made_harmless() -> None:
+    content = {"comm_id": "c", "data": {"text/html": f"<b>level</b>{EVIL}"}}
+    assert Messages().filter("comm_msg", content, Outputs(html="sanitize")).changed
+    assert content["data"] == {"text/html": "<b>level</b><img>"}
