@@ -111,14 +111,15 @@ def _html(value: str, rules: Outputs) -> tuple[str | None, set[str]]:
 def _markdown(value: str, rules: Outputs) -> tuple[str | None, set[str]]:
     from sentinel_kernel.kernel.filtering import markdown  # noqa: PLC0415 - when it is first needed
 
-    made, kinds = markdown.filtered(value, rules.hosts)
+    # Terminals that show it obey what is for them; taken out first, as nothing may be once it is judged.
+    made, kinds = markdown.filtered(terminal.plain(value), rules.hosts)
     return value if made == value else made, kinds
 
 
 def _latex(value: str, _rules: Outputs) -> tuple[str, set[str]]:
     from sentinel_kernel.kernel.filtering import markdown  # noqa: PLC0415 - when it is first needed
 
-    made = markdown.latex(value)
+    made = markdown.latex(terminal.plain(value))
     return value if made == value else made, set()
 
 

@@ -693,3 +693,10 @@ def test_a_bundle_that_an_own_comm_sends_is_made_harmless() -> None:
     content = {"comm_id": "c", "data": {"text/html": f"<b>level</b>{EVIL}"}}
     assert Messages().filter("comm_msg", content, Outputs(html="sanitize")).changed
     assert content["data"] == {"text/html": "<b>level</b><img>"}
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/markdown", "text/latex", "text/csv"])
+def test_no_text_of_a_bundle_keeps_what_terminals_obey(kind: str) -> None:
+    content = {"data": {kind: "level \x1b[2J\x1b]0;title\x07\x9b1A12"}, "metadata": {}}
+    assert Messages().filter("display_data", content, RULES).changed
+    assert content["data"][kind].split() == ["level", "12"]
