@@ -102,6 +102,14 @@ class Cell(MutableRecord):
     late_reply: Callable[[], None] | None = None
     """Forwards its reply, which waits until the files that it wrote are dealt with."""
 
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody reads what is shown in it; what waits for a cell waits for such a one.
+
+        A client that neither counts a cell nor takes input for it looks something up by itself, as a list of variables.
+        """
+        return not self.silent and (self.store_history or self.client_answers)
+
     def answer(self, forward: Callable[[], None], *, late: bool) -> None:
         """Forward its reply; ``late``, once its files are dealt with: who has the reply finds new ones there."""
         if late and not self.idle:

@@ -240,14 +240,15 @@ class Displays:
 
     def hand_over(self, cell: Cell) -> None:
         """Put what waits for a cell among the pages of ``cell``, which the host is about to answer itself."""
-        while self.waiting and not cell.silent:
+        while self.waiting and cell.is_read:
             words = self.waiting.pop(0)
             cell.displays.append(rendering.notice_bundle(words, self._language, "notice"))
             self.said(words)
-        if not cell.silent:
+        if cell.is_read:
             late, self._late = self._late, {}
-            for shown in (*cell.violations.values(), *late.values()):
-                cell.displays.append(self._bundle(shown))
+            cell.violations |= late
+        for shown in cell.violations.values() if not cell.silent else ():
+            cell.displays.append(self._bundle(shown))
 
     def notice(
         self,
@@ -276,8 +277,8 @@ class Displays:
 
 
 def _takes_more(cell: Cell) -> bool:
-    """Tell whether what is shown in a cell now is seen: its execute_input is out, and its idle is not."""
-    return cell.began and not cell.idle and not cell.silent
+    """Tell whether what is shown in a cell now is read: its execute_input is out, and its idle is not."""
+    return cell.began and not cell.idle and cell.is_read
 
 
 def _never_began(cell: Cell) -> bool:

@@ -148,7 +148,7 @@ class FilesNotices:
         """
         lost = _says_held(about) or about.startswith(_NOT_SAVED)
         alone = lost and not cell.client_answers and not self._has_person()
-        return not cell.silent and (cell.allow_stdin or alone)
+        return cell.is_read and (cell.allow_stdin or alone)
 
     def _show(self, words: Words, paths: list[str], count: int, about: str) -> bool:
         """Show a notice in the newest cell, or the next one; False where nobody is there to see it."""

@@ -96,7 +96,7 @@ class Limits:
 
         In one that the host is about to answer itself, put it where :meth:`Displays.hand_over` finds it.
         """
-        if not cell.silent:
+        if cell.is_read:
             late, self._late = self._late, {}
             for limit in late.values():
                 self.show(limit, cell)

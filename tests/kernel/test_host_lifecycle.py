@@ -258,6 +258,29 @@ def test_what_is_told_behind_an_idle_is_all_shown_once_by_a_cell_that_the_host_a
     assert ["2 files that cells changed are held" in text for text in shown] == [True]
 
 
+@pytest.mark.parametrize("code", ["b", "%sentinel_nothing"])
+def test_what_waits_for_a_cell_waits_for_one_that_somebody_reads(
+    kernel: HostedKernel, worker: FakeWorker, code: str
+) -> None:
+    first = kernel.client.execute("a")
+    worker.run_cell()
+    kernel.outputs(parent=first)
+    kernel.event("files", generation=kernel.generation, committed=["a.csv"], committed_count=1)
+    limit = {"name": "left_running", "stage": "soft", "detail": "sleep 60"}
+    kernel.event("limit", generation=kernel.generation, limit=limit)
+    kernel.wait_arrived(worker)
+    # Who looks something up by itself, as a list of variables or an assistant's server.
+    page = kernel.client.execute(code, store_history=False, allow_stdin=False)
+    if code == "b":
+        worker.run_cell()
+    shown = str(kernel.outputs(parent=page))
+    following = kernel.client.execute("c")
+    worker.run_cell()
+    outputs = str(kernel.outputs(parent=following))
+    for words in ("a.csv", "background: sleep 60"):
+        assert (words in shown, words in outputs) == (False, True)
+
+
 @pytest.mark.usefixtures("worker")
 def test_an_interrupt_goes_to_the_supervisor_and_is_answered(kernel: HostedKernel) -> None:
     message = kernel.client.session.msg("interrupt_request", {})
