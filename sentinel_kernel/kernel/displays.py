@@ -244,11 +244,12 @@ class Displays:
             words = self.waiting.pop(0)
             cell.displays.append(rendering.notice_bundle(words, self._language, "notice"))
             self.said(words)
+        late: dict[str, Shown] = {}
         if cell.is_read:
             late, self._late = self._late, {}
-            cell.violations |= late
-        for shown in cell.violations.values() if not cell.silent else ():
-            cell.displays.append(self._bundle(shown))
+        if not cell.silent:
+            for shown in (*cell.violations.values(), *late.values()):
+                cell.displays.append(self._bundle(shown))
 
     def notice(
         self,

@@ -41,6 +41,7 @@ class Bench:
             silent=False,
             idle=False,
             allow_stdin=bool(person),
+            is_read=True,
             client_answers=bool(person),
         )
         host: Any = SimpleNamespace(
