@@ -254,6 +254,11 @@ class HttpPolicy(Record):
                 return rule
         return None
 
+    def tunnel_ports(self, host: str) -> tuple[int, ...]:
+        """Return the ports to which rules open tunnels to ``host``, in their order."""
+        found = (rule.port for rule in self.rules if rule.methods == ("CONNECT",) and rule.has_host(host))
+        return tuple(dict.fromkeys(found))
+
     def names(self, host: str) -> bool:
         """Tell whether any rule is about ``host``: then a refusal is one of method, path or port."""
         return any(rule.has_host(host) for rule in self.rules)

@@ -15,7 +15,7 @@ from sentinel_kernel.record import MutableRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from sentinel_kernel.policy.http_rules import HttpPolicy, HttpRule
@@ -147,12 +147,7 @@ class Exchange:
             and self._policy.names(wanted.host)
             and not self._policy.network.resolves(wanted.host)
         ):
-            raise Refused(
-                403,
-                "rule",
-                f"{wanted.host} may be asked by rules of HTTP alone: ask for http://{wanted.host}/... without 's', "
-                "the proxy encrypts it.",
-            )
+            raise Refused(403, "rule", _no_tunnel(wanted.host, self._policy.tunnel_ports(wanted.host)))
         ends, passed.address = await connect(
             wanted.host, wanted.port, self._policy.reach(rule), encrypted=False
         )
@@ -328,3 +323,10 @@ async def _both_ways(inner: Ends, outer: Ends, early: bytes, passed: Passed) -> 
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         outer[1].close()
+
+
+def _no_tunnel(host: str, ports: Sequence[int]) -> str:
+    """Return why no rule opens a tunnel to a host that rules name; ``ports``: those to which some do."""
+    if ports:
+        return f"Rules open tunnels to {host} on port {', '.join(map(str, ports))} alone."
+    return f"{host} may be asked by rules of HTTP alone: ask for http://{host}/... without 's', the proxy encrypts it."

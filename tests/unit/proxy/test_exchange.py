@@ -451,3 +451,11 @@ def test_a_client_that_waits_to_be_asked_for_its_body_is_asked(world: World) -> 
     assert b" 200 " in world.run(talk)
     assert world.server.bodies == [b"body"]
     assert b"expect" not in world.server.heads[0].lower()
+
+
+def test_a_tunnel_to_another_port_is_refused_with_the_one_that_is_open(world: World) -> None:
+    _, said = world.ask(get("tunnel.example.org:22", method="CONNECT", host="tunnel.example.org:22"))
+    assert b"Rules open tunnels to tunnel.example.org on port" in said
+    assert b"HTTP alone" not in said
+    _, said = world.ask(get(f"{HOST}:443", method="CONNECT", host=f"{HOST}:443"))
+    assert b"may be asked by rules of HTTP alone" in said
