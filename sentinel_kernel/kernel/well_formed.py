@@ -195,7 +195,7 @@ def check_content(msg_type: str, content: Json) -> None:
             raise ProtocolError(f"A {msg_type} has no object {key}.")
     if msg_type.startswith("comm_") and len(content.get("comm_id", "")) > _COMM_ID_CHARACTERS:
         raise ProtocolError("A comm's id is too long.")
-    if msg_type in ("comm_open", "comm_msg"):
+    if msg_type in ("comm_open", "comm_msg", "comm_close"):  # nbclient reads all alike
         _check_widget(msg_type, content)
     elif msg_type == "error" and not _is_traceback(content.get("traceback")):
         raise ProtocolError("An error has no traceback.")

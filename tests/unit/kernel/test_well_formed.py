@@ -215,7 +215,7 @@ def test_no_state_has_a_key_that_all_objects_have(key: str) -> None:
 
 
 @pytest.mark.parametrize("told", [{"method": None}, {"method": "update"}, {"method": "custom"}])
-@pytest.mark.parametrize("msg_type", ["comm_open", "comm_msg"])
+@pytest.mark.parametrize("msg_type", ["comm_open", "comm_msg", "comm_close"])
 def test_the_state_of_whatever_comm_is_an_object(msg_type: str, told: dict[str, Any]) -> None:
     """As nbclient takes it from every one."""
     assert judge(msg_type, comm(msg_type, state={}, **told), ()).malformed is (msg_type == "comm_open")
